@@ -168,7 +168,7 @@ class Check:
     def result(self, operation, cell, typed=False):
         case = self.case
         # The typed interface counts in every window; queries answer as the reference does.
-        counted = typed and operation in tet_exact.COUNTS | {"any_nan", "any_inf"}
+        counted = typed and operation in tet_exact.COUNTS | tet_exact.FLAGS
         if case.min_count is not None and cell.real < case.min_count and not counted:
             return tet_exact.Expected(math.nan) if operation not in tet_exact.FLAGS | tet_exact.POSITIONS else None
         if operation in tet_exact.POSITIONS:

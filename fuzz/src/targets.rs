@@ -1,5 +1,6 @@
 //! The table of targets.
 
+mod http;
 mod query;
 mod selection;
 mod tatami;
@@ -23,6 +24,13 @@ pub struct Target {
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    Target {
+        name: "http_request",
+        corpus: "http",
+        run: http::run,
+        recompute_checksums: None,
+        memory: 1 << 20,
+    },
     Target { name: "query", corpus: "query", run: query::run, recompute_checksums: None, memory: 16 << 20 },
     Target {
         name: "selection",

@@ -37,7 +37,7 @@ impl Buffer {
         Self { start: AtomicPtr::new(start), len, is_writable: true, _owner: Owner::Tensor(tensor) }
     }
 
-    /// A view of a chunk that nobody can write through.
+    /// A read-only view of a chunk.
     pub(crate) fn view(chunk: Chunk) -> Self {
         let (start, len) = (chunk.bytes().as_ptr().cast_mut(), chunk.bytes().len());
         Self { start: AtomicPtr::new(start), len, is_writable: false, _owner: Owner::Chunk(chunk) }

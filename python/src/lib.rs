@@ -142,8 +142,11 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tatami::write_tatami, module)?)?;
     module.add_class::<tet::Tet>()?;
     module.add_class::<tgm::Tgm>()?;
+    module.add_class::<tgm::NativeMessage>()?;
     module.add_class::<tatami::Tatami>()?;
+    module.add_class::<tatami::NativeScan>()?;
     module.add_class::<tet_writer::TetWriter>()?;
+    module.add_class::<tet_writer::TetEncoder>()?;
     module.add_class::<tgm_compat::TgmEncoder>()?;
     module.add_class::<arrow_stream::NativeTable>()?;
     module.add_class::<buffer::Buffer>()

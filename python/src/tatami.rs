@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use tercet::Container;
 use tercet::arrow::{Options, Table};
 use tercet::tatami::scan::{Partition, RowSelection};
-use tercet::tatami::search::{Query, Ranking, SearchOptions, Segment};
+use tercet::tatami::search::{Counting, Query, Ranking, SearchRequest, Searcher};
 use tercet::tatami::{Expr, File, Scan, Writer, WriterOptions};
 
 use crate::arrow_stream;
@@ -18,22 +18,22 @@ use crate::error::{arrow_to_py, internal, request, to_py};
 #[derive(Debug)]
 pub(crate) struct Tatami {
     file: File,
-    segment: OnceLock<Option<Arc<Segment>>>,
+    searcher: OnceLock<Option<Arc<Searcher>>>,
 }
 
 impl Tatami {
     pub(crate) fn new(file: File) -> Self {
-        Self { file, segment: OnceLock::new() }
+        Self { file, searcher: OnceLock::new() }
     }
 
-    fn segment(&self, py: Python<'_>) -> PyResult<Arc<Segment>> {
-        if self.segment.get().is_none() {
+    fn searcher(&self, py: Python<'_>) -> PyResult<Arc<Searcher>> {
+        if self.searcher.get().is_none() {
             let opened = py.detach(|| self.file.segment()).map_err(to_py)?;
-            // Another thread may have opened it meanwhile; both are the same.
-            let _ = self.segment.set(opened.map(Arc::new));
+            // Another thread may have been faster.
+            let _ = self.searcher.set(opened.map(|segment| Arc::new(Searcher::from_segment(segment))));
         }
-        let segment = self.segment.get().and_then(Clone::clone);
-        segment.ok_or_else(|| request(py, &format!("{}: the file has no search index", self.file.name())))
+        let searcher = self.searcher.get().and_then(Clone::clone);
+        searcher.ok_or_else(|| request(py, &format!("{}: the file has no search index", self.file.name())))
     }
 }
 
@@ -155,7 +155,7 @@ impl Tatami {
         snippet_bytes: usize,
         lenient: bool,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let segment = self.segment(py)?;
+        let searcher = self.searcher(py)?;
         let ranking = match rank {
             "relevance" => Ranking::Relevance,
             "bm25" => Ranking::Bm25,
@@ -179,32 +179,22 @@ impl Tatami {
             ),
             None => None,
         };
-        let found = py.detach(|| {
-            let mask = filter.map(|filter| segment.filter(&filter)).transpose()?;
-            let options = SearchOptions::new(k).with_ranking(ranking).with_filter(mask.as_ref());
-            let hits = segment.find(&query, &options)?.hits;
-            let documents: Vec<u32> = hits.iter().map(|hit| hit.document).collect();
-            let fields = segment.documents(&documents)?;
-            let mut excerpts = Vec::with_capacity(hits.len());
-            for &document in &documents {
-                excerpts.push(if snippet_bytes == 0 {
-                    None
-                } else {
-                    Some(segment.highlight(&query, document, snippet_bytes)?)
-                });
-            }
-            Ok::<_, tercet::tatami::Error>((hits, fields, excerpts))
-        });
-        let (hits, fields, excerpts) = found.map_err(to_py)?;
-        let mut dicts = Vec::with_capacity(hits.len());
-        for ((hit, stored), excerpt) in hits.into_iter().zip(fields).zip(excerpts) {
+        let request = SearchRequest::new(query)
+            .with_ranking(ranking)
+            .with_limit(k)
+            .with_filter(filter)
+            .with_counting(Counting::Off)
+            .with_snippet_bytes(snippet_bytes);
+        let found = py.detach(|| searcher.search(&request)).map_err(to_py)?;
+        let mut dicts = Vec::with_capacity(found.hits.len());
+        for hit in found.hits {
             let dict = PyDict::new(py);
             dict.set_item("row", hit.document)?;
-            dict.set_item("score", hit.score)?;
-            dict.set_item("id", stored.doc_id)?;
-            dict.set_item("url", stored.url)?;
-            dict.set_item("title", stored.title)?;
-            if let Some(excerpt) = excerpt {
+            dict.set_item("score", hit.score.unwrap_or_default())?;
+            dict.set_item("id", hit.stored.doc_id)?;
+            dict.set_item("url", hit.stored.url)?;
+            dict.set_item("title", hit.stored.title)?;
+            if let Some(excerpt) = hit.highlight {
                 // Positions of characters, not of bytes.
                 let at = |byte: usize| excerpt.text.get(..byte).map_or(0, |before| before.chars().count());
                 let marks: Vec<(usize, usize)> =
@@ -219,8 +209,8 @@ impl Tatami {
 
     /// The text of a document.
     fn text<'py>(&self, py: Python<'py>, document: u32) -> PyResult<Bound<'py, PyBytes>> {
-        let segment = self.segment(py)?;
-        let text = py.detach(|| segment.text(document)).map_err(to_py)?;
+        let searcher = self.searcher(py)?;
+        let text = py.detach(|| searcher.segments()[0].text(document)).map_err(to_py)?;
         Ok(PyBytes::new(py, &text))
     }
 }

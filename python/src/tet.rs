@@ -119,7 +119,7 @@ impl Tet {
     fn read(&self, py: Python<'_>, dataset: usize, steps: Vec<Step>, decode: bool) -> PyResult<Array> {
         let dataset = self.dataset(py, dataset)?;
         let tensor = py.detach(|| {
-            let select = select(dataset, steps)?;
+            let select = select(dataset, steps)?.keep_single();
             if decode { select.read_decoded() } else { select.read() }
         });
         buffer::tensor(py, tensor.map_err(to_py)?)
@@ -175,7 +175,7 @@ impl Tet {
         let method: Method = serde_json::from_value(method.into())
             .map_err(|_| request(py, &format!("unknown transform `{method}`")))?;
         let transformed = py.detach(|| {
-            let select = select(dataset, steps)?;
+            let select = select(dataset, steps)?.keep_single();
             let select = if raw { select.raw() } else { select };
             select.transform(method).over(over).in_memory().run()
         });
@@ -220,7 +220,7 @@ impl Tet {
     ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
         let dataset = self.dataset(py, dataset)?;
         let all = py.detach(|| {
-            let select = select(dataset, steps)?;
+            let select = select(dataset, steps)?.keep_single();
             (0..dataset.shape().len()).map(|axis| select.coordinates(axis)).collect::<Result<Vec<_>, _>>()
         });
         let all = all.map_err(to_py)?;
@@ -230,7 +230,7 @@ impl Tet {
     /// The shape of a selection. One position keeps its axis, with extent 1.
     fn shape(&self, py: Python<'_>, dataset: usize, steps: Vec<Step>) -> PyResult<Vec<u64>> {
         let dataset = self.dataset(py, dataset)?;
-        Ok(py.detach(|| select(dataset, steps)).map_err(to_py)?.shape())
+        Ok(py.detach(|| select(dataset, steps)).map_err(to_py)?.keep_single().shape())
     }
 
     /// Reduces a selection: one dictionary for each operation.
@@ -264,7 +264,7 @@ impl Tet {
         });
         let group = group.transpose()?;
         let results = job::run(py, progress.as_ref(), |progress| {
-            let mut select = select(dataset, steps)?.squeeze();
+            let mut select = select(dataset, steps)?;
             select = filter.into_iter().fold(select, Select::filter);
             if reduction.raw {
                 select = select.raw();

@@ -1,19 +1,21 @@
 //! Writing `.tet` files.
 
-use std::sync::{Mutex, PoisonError};
+use std::io::Cursor;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use tercet::core::TensorView;
 use tercet::core::publish::AtomicFile;
 use tercet::core::tensor::DType;
 use tercet::tet::{
-    Compression, DatasetId, HistoryRow, Layout, LayoutError, Rewrite, Rounding, Writer, WriterOptions,
-    unix_seconds,
+    ChunkEncoder, Compression, DatasetId, EncodedChunk, HistoryRow, Layout, LayoutError, Rewrite, Rounding,
+    Writer, WriterOptions, unix_seconds,
 };
 
 use crate::buffer::bytes;
-use crate::error::{request, to_py};
+use crate::error::{internal, request, to_py};
 use crate::job;
 
 /// The description of a dataset to be written.
@@ -86,6 +88,8 @@ pub(crate) struct TetWriter {
     /// None when finished.
     writer: Mutex<Option<Writer<AtomicFile>>>,
     ids: Vec<(DatasetId, DType)>,
+    /// The encoder of each dataset, from the first chunk on.
+    encoders: Vec<OnceLock<Arc<ChunkEncoder>>>,
 }
 
 impl TetWriter {
@@ -135,7 +139,8 @@ impl TetWriter {
             let ids = plan(py, &mut layout, &datasets, history)?;
             (py.detach(|| Writer::create(path, layout, options)).map_err(to_py)?, ids)
         };
-        Ok(Self { writer: Mutex::new(Some(writer)), ids })
+        let encoders = ids.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { writer: Mutex::new(Some(writer)), ids, encoders })
     }
 
     /// Writes a dataset. Values are contiguous, row-major and little-endian.
@@ -146,7 +151,7 @@ impl TetWriter {
         self.with(py, |writer| writer.array(id, view))
     }
 
-    /// Writes one chunk, of the shape that it has in the array.
+    /// Writes one chunk, of the shape that it has in the array. Chunks of several threads are encoded at the same time.
     fn chunk(
         &self,
         py: Python<'_>,
@@ -158,7 +163,40 @@ impl TetWriter {
         let (id, dtype) = self.id(py, dataset)?;
         let view = TensorView::new(dtype, &shape, bytes(py, &values)?)
             .map_err(|error| request(py, &error.to_string()))?;
-        self.with(py, |writer| writer.chunk(id, &coords, view))
+        let slot = &self.encoders[dataset];
+        let encoder = if let Some(encoder) = slot.get() {
+            Arc::clone(encoder)
+        } else {
+            let made = self.with(py, |writer| writer.chunk_encoder(id, Some(view)))?;
+            // Another thread may have made an equal one meanwhile.
+            Arc::clone(slot.get_or_init(|| Arc::new(made)))
+        };
+        let chunk = py.detach(|| encoder.encode(&coords, view)).map_err(to_py)?;
+        self.with(py, |writer| writer.put_chunk(&chunk))
+    }
+
+    /// Writes a chunk that an `Encoder` has encoded.
+    fn put(&self, py: Python<'_>, chunk: &[u8]) -> PyResult<()> {
+        let chunk = py.detach(|| EncodedChunk::from_bytes(chunk));
+        let chunk = chunk.ok_or_else(|| request(py, "the encoded chunk is damaged"))?;
+        self.with(py, |writer| writer.put_chunk(&chunk))
+    }
+
+    /// The level of Zstandard of a dataset, 0 for none, once its first chunk was written.
+    fn level(&self, py: Python<'_>, dataset: usize) -> PyResult<Option<i32>> {
+        let (id, _) = self.id(py, dataset)?;
+        self.with(py, |writer| {
+            let choice = writer.compression_choice(id);
+            Ok(choice.map(|choice| match choice.compression {
+                Compression::Zstd { level } => level,
+                _ => 0,
+            }))
+        })
+    }
+
+    /// Removes the unfinished file.
+    fn abort(&self, py: Python<'_>) {
+        py.detach(|| drop(self.writer.lock().unwrap_or_else(PoisonError::into_inner).take()));
     }
 
     /// Finishes the file. Returns its length.
@@ -168,5 +206,42 @@ impl TetWriter {
             writer.map(|writer| writer.finish().map(|written| written.bytes))
         });
         finished.ok_or_else(|| request(py, "the file is finished"))?.map_err(to_py)
+    }
+}
+
+/// Encodes chunks in a process that does not write the file.
+#[pyclass(frozen)]
+#[derive(Debug)]
+pub(crate) struct TetEncoder {
+    encoders: Vec<(ChunkEncoder, DType)>,
+}
+
+#[pymethods]
+impl TetEncoder {
+    /// The encoders of the datasets of a new file.
+    #[new]
+    fn new(py: Python<'_>, datasets: Vec<NewDataset>) -> PyResult<Self> {
+        let mut layout = Layout::new();
+        let ids = plan(py, &mut layout, &datasets, Vec::new())?;
+        let sink = Cursor::new(Vec::new());
+        let mut writer = Writer::new(sink, layout, WriterOptions::new()).map_err(to_py)?;
+        let encoders = ids.into_iter().map(|(id, dtype)| Ok((writer.chunk_encoder(id, None)?, dtype)));
+        Ok(Self { encoders: encoders.collect::<Result<_, tercet::tet::Error>>().map_err(to_py)? })
+    }
+
+    /// Encodes one chunk, of the shape that it has in the array.
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: usize,
+        coords: Vec<u64>,
+        shape: Vec<u64>,
+        values: PyBuffer<u8>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let (encoder, dtype) = self.encoders.get(dataset).ok_or_else(|| internal("no such dataset"))?;
+        let view = TensorView::new(*dtype, &shape, bytes(py, &values)?)
+            .map_err(|error| request(py, &error.to_string()))?;
+        let chunk = py.detach(|| encoder.encode(&coords, view).map(|chunk| chunk.to_bytes()));
+        Ok(PyBytes::new(py, &chunk.map_err(to_py)?))
     }
 }

@@ -340,9 +340,14 @@ impl TgmEncoder {
         Ok(Self { encoder: Mutex::new(Some(encoder.map_err(raise)?)) })
     }
 
-    fn write_object(&self, dict: &Bound<'_, PyDict>, data: PyBuffer<u8>, pre_encoded: bool) -> PyResult<()> {
-        let py = dict.py();
-        let (descriptor, payload) = (descriptor(dict)?, bytes(py, &data)?);
+    fn write_object(
+        &self,
+        described: &Bound<'_, PyDict>,
+        data: PyBuffer<u8>,
+        pre_encoded: bool,
+    ) -> PyResult<()> {
+        let py = described.py();
+        let (descriptor, payload) = (descriptor(described)?, bytes(py, &data)?);
         self.with(py, |encoder| {
             if pre_encoded {
                 encoder.write_pre_encoded(PreEncoded { descriptor: &descriptor, payload })

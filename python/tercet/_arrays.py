@@ -35,6 +35,8 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 def to_bytes(values: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
     """A contiguous little-endian array, and its bytes."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise RequestError("a masked array has values that are missing; use .filled(value), and set `_FillValue` to it")
     array = np.asarray(values)
     if array.dtype.hasobject or array.dtype.kind not in "biufc" and array.dtype.name != "bfloat16":
         raise RequestError(f"arrays of type {array.dtype} cannot be stored; numbers and bools can")

@@ -65,7 +65,7 @@ def convert(
         unpack: Apply scale and offset.
         dtype: The element type of float variables, or types by name.
         chunks: Chunk extents by dimension.
-        max_error: The largest absolute error of float variables in a `.tet` file, or errors by name.
+        max_error: The maximum absolute error of float variables in a `.tet` file, or errors by name.
         zstd: A level, `False` for none; by default chosen from a sample.
         verify: Read the target again and compare it with the source.
         strict: Write nothing unless everything is kept exactly.
@@ -99,9 +99,9 @@ def convert(
 def verify(source: PathLike, *, progress: Progress = None) -> list[dict[str, Any]]:
     """Verifies a file. Returns the problems: an empty list for a valid file."""
     with reporting(progress, _size(source), "verifying") as report:
-        ok, findings = _lib.verify(os.fspath(source), report)
+        _ok, findings = _lib.verify(os.fspath(source), report)
     found: list[dict[str, Any]] = json.loads(findings)
-    return [one for one in found if not ok]
+    return [one for one in found if not one["ok"]]
 
 
 def salvage(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+from collections.abc import Iterable
 from typing import Any, Self
 
 
@@ -73,8 +74,13 @@ class File:
         return "\n  ".join(lines + self._lines()[:20])
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<li><code>{html.escape(line)}</code></li>" for line in self._lines()[:50])
-        return f"<div><b>{html.escape(type(self).__name__)}</b> {html.escape(self.name)}<ul>{rows}</ul></div>"
+        return listing(type(self).__name__, self.name, self._lines()[:50])
+
+
+def listing(kind: str, name: str, lines: Iterable[str]) -> str:
+    """A title and lines as HTML, for notebooks."""
+    rows = "".join(f"<li><code>{html.escape(line)}</code></li>" for line in lines)
+    return f"<div><b>{html.escape(kind)}</b> {html.escape(name)}<ul>{rows}</ul></div>"
 
 
 class _Closed:

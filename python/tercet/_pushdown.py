@@ -1,6 +1,6 @@
 """Filters of pyarrow and Polars as filters of a scan.
 
-The result selects at least the rows of the filter: parts that are not understood are left out, and callers apply the whole filter to
+The result selects at least the rows of the filter: unsupported parts are skipped, and callers apply the whole filter to
 what they read. Only comparisons of integer and string columns are translated; for floats, engines differ in what NaN is.
 """
 

@@ -98,11 +98,11 @@ class Partition:
 
     def scan(self, file: TatamiFile | None = None) -> PartitionScan:
         """The rows. Fails if the file has changed since it was divided."""
-        if file is None:
-            from . import open
+        if file is not None:
+            return PartitionScan(file, self)
+        from . import open
 
-            file = open(self.location)
-        return PartitionScan(file, self)
+        return PartitionScan(open(self.location), self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Partition, (self._text,)
@@ -219,7 +219,7 @@ class TatamiFile(File):
             columns: Names; all columns by default.
             where: A filter: `"status >= 400 and url like '%.pdf'"`.
             rows: Row numbers.
-            batch_rows: The largest number of rows of a batch.
+            batch_rows: The maximum number of rows of a batch.
         """
         if columns is not None:
             known = self.columns

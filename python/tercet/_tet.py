@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from ._arrays import dtype_of, to_numpy, unknown
 from ._errors import RequestError
-from ._file import File
+from ._file import File, listing
 from ._progress import Progress, reporting
 
 Axis = int | str
 Values = npt.NDArray[Any]
 
-#: Smaller selections are read at once: nobody waits for them.
+#: Smaller selections are read in one call, without progress.
 _SMALL = 1 << 16
 
 
@@ -85,12 +85,18 @@ class Array:
         skipped = f", {self.skipped} missing values skipped" if self.skipped else ""
         return f"<tercet.Array {self.name!r} ({dims}) {self.dtype}{skipped}>\n{self.values!r}"
 
+    def _repr_html_(self) -> str:
+        title, _, values = repr(self).partition("\n")
+        attrs = [f"{key}: {value}" for key, value in self.attrs.items()]
+        return listing("Array", self.name, [title, *attrs, *values.split("\n")])
+
 
 def _coords(native: tuple[str, list[Any], str | None]) -> Values:
     kind, values, _units = native
     if kind == "time":
         try:
-            return np.array(values, dtype="datetime64[ns]")
+            # Times are in UTC in NumPy; it warns of the `Z`.
+            return np.array([value.removesuffix("Z") for value in values], dtype="datetime64[ns]")
         except ValueError:
             return np.array(values)  # A calendar that NumPy does not have.
     return np.array(values)
@@ -451,6 +457,10 @@ class Dataset:
     def __repr__(self) -> str:
         dims = ", ".join(f"{dim}: {size}" for dim, size in zip(self.dims, self.shape))
         return f"<tercet.Dataset {self.name!r} ({dims}) {self.dtype}, chunks {self.chunks}>"
+
+    def _repr_html_(self) -> str:
+        attrs = [f"{key}: {value}" for key, value in self.attrs.items()]
+        return listing("Dataset", self.name, [repr(self), *attrs])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._file, self._number, self._steps, self._dropped)

@@ -11,21 +11,32 @@ import numpy.typing as npt
 from . import _lib
 from ._arrays import dtype_of, to_numpy, unknown
 from ._errors import RequestError
-from ._file import File
+from ._file import File, listing
 
 
 class Object:
     """One array of a message. Nothing is decoded until values are asked for."""
 
-    __slots__ = ("_descriptor", "_message", "metadata", "number")
+    __slots__ = ("_described", "_message", "number")
 
     def __init__(self, message: Message, number: int) -> None:
         self._message = message
         self.number = number
-        self._descriptor: dict[str, Any] = message._native.descriptor(number)
-        base = message.base
-        #: The metadata of the object.
-        self.metadata: dict[str, Any] = base[number] if number < len(base) else {}
+        self._described: dict[str, Any] | None = None
+
+    @property
+    def _descriptor(self) -> dict[str, Any]:
+        if self._described is not None:
+            return self._described
+        described: dict[str, Any] = self._message._native.descriptor(self.number)
+        self._described = described
+        return described
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata of the object."""
+        base = self._message.base
+        return base[self.number] if self.number < len(base) else {}
 
     @property
     def name(self) -> str:
@@ -72,6 +83,10 @@ class Object:
         pipeline = [one for one in pipeline if one != "none"] or ["none"]
         return f"<tercet.Object {self.name!r} {self.shape} {self.dtype}, {'+'.join(pipeline)}>"
 
+    def _repr_html_(self) -> str:
+        metadata = [f"{key}: {value}" for key, value in flatten(self.metadata).items()]
+        return listing("Object", self.name, [repr(self), *metadata])
+
 
 def _name(metadata: Mapping[str, Any], number: int) -> str:
     for key in ("name", "param"):
@@ -86,12 +101,34 @@ def _name(metadata: Mapping[str, Any], number: int) -> str:
 class Message(Mapping):  # type: ignore[type-arg]
     """One message: its metadata, and its objects by name or number."""
 
-    __slots__ = ("_native", "base", "metadata", "reserved")
+    __slots__ = ("_native", "_read")
 
     def __init__(self, native: Any) -> None:
         self._native = native
-        #: Metadata of the message (`extra`), of each object (`base`), and of the library (`reserved`).
-        self.metadata, self.base, self.reserved = native.metadata()
+        self._read: tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]] | None = None
+
+    @property
+    def _sections(self) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
+        if self._read is not None:
+            return self._read
+        sections: tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]] = self._native.metadata()
+        self._read = sections
+        return sections
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata of the message (`extra`)."""
+        return self._sections[0]
+
+    @property
+    def base(self) -> list[dict[str, Any]]:
+        """The metadata of each object."""
+        return self._sections[1]
+
+    @property
+    def reserved(self) -> dict[str, Any]:
+        """The metadata of the library that wrote the message."""
+        return self._sections[2]
 
     @property
     def number(self) -> int:
@@ -108,17 +145,18 @@ class Message(Mapping):  # type: ignore[type-arg]
         return [_name(self.base[number] if number < len(self.base) else {}, number) for number in range(count)]
 
     def __getitem__(self, key: str | int) -> Object:
-        names = self._names()
         if isinstance(key, str):
+            names = self._names()
             if key not in names:
                 raise unknown("object", key, names, f"message {self.number}")
             if names.count(key) > 1:
                 places = [str(place) for place, name in enumerate(names) if name == key]
                 raise RequestError(f"message {self.number}: objects {', '.join(places)} are named {key!r}; use a number")
             return Object(self, names.index(key))
-        if not -len(names) <= key < len(names):
-            raise IndexError(f"message {self.number} has {len(names)} objects, no object {key}")
-        return Object(self, key % len(names))
+        count = len(self)
+        if not -count <= key < count:
+            raise IndexError(f"message {self.number} has {count} objects, no object {key}")
+        return Object(self, key % count)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
@@ -130,6 +168,10 @@ class Message(Mapping):  # type: ignore[type-arg]
     def __repr__(self) -> str:
         objects = "".join(f"\n  {one!r}" for one in self.objects[:20])
         return f"<tercet.Message {self.number} {self.metadata}>{objects}"
+
+    def _repr_html_(self) -> str:
+        metadata = [f"{key}: {value}" for key, value in flatten(self.metadata).items()]
+        return listing("Message", str(self.number), [*metadata, *(repr(one) for one in self.objects[:50])])
 
     def to_bytes(self) -> bytes:
         """The stored bytes."""

@@ -11,6 +11,8 @@ import numpy as np
 
 from . import _lib
 from ._arrays import to_bytes
+from ._dask import is_dask, stored_chunks
+from ._dask import write as write_dask
 from ._errors import RequestError
 
 #: Chunks have about this many bytes by default.
@@ -78,9 +80,10 @@ def write_tet(
         dims: Axis names by dataset.
         labels: Labels by dataset and axis name.
         attrs: Attributes by dataset: `{"t2m": {"units": "K"}}`.
-        chunks: Chunk shapes, by dataset or for all.
+        chunks: Chunk shapes, by dataset or for all. Arrays of Dask keep their chunks by default; others must consist of
+            whole stored chunks.
         zstd: A level, `True` for 3, `False` for none. By default compression is chosen from a sample.
-        max_error: The largest absolute error: values are rounded to as few bits as it allows.
+        max_error: The maximum absolute error: values are rounded to as few bits as it allows.
         keep_bits: The number of mantissa bits that are kept.
     """
     if hasattr(datasets, "data_vars") and hasattr(datasets, "variables"):
@@ -90,13 +93,14 @@ def write_tet(
     new: list[dict[str, Any]] = []
     arrays: list[tuple[tuple[int, ...], Any]] = []
     for name, values in datasets.items():
-        if hasattr(values, "dask"):
-            # Computed chunk by chunk, when it is written.
+        chunk = chunks.get(name) if isinstance(chunks, Mapping) else chunks
+        if is_dask(values):
+            # Computed block by block, when it is written.
             array, data = np.empty((0,) * values.ndim, values.dtype.newbyteorder("<")), values
+            chunk = stored_chunks(name, values, chunk, (dims or {}).get(name))
         else:
             array, data = to_bytes(values)
         extents = values.shape if data is values else array.shape
-        chunk = chunks.get(name) if isinstance(chunks, Mapping) else chunks
 
         def per_dataset(option: Any, name: str = name) -> Any:
             return option.get(name) if isinstance(option, Mapping) else option
@@ -119,37 +123,19 @@ def write_tet(
             }
         )
     writer = _lib.TetWriter(os.fspath(path), new, overwrite=overwrite)
-    for number, (shape, data) in enumerate(arrays):
-        if isinstance(data, np.ndarray):
-            writer.array(number, list(shape), data)
-        else:
-            _write_dask(writer, number, data, new[number]["chunks"])
-    length: int = writer.finish()
+    try:
+        for number, (shape, data) in enumerate(arrays):
+            if not is_dask(data):
+                writer.array(number, list(shape), data)
+        delayed = {number: data for number, (_, data) in enumerate(arrays) if is_dask(data)}
+        if delayed:
+            write_dask(writer, new, delayed)
+        length: int = writer.finish()
+    except BaseException:
+        # The traceback keeps the writer alive.
+        writer.abort()
+        raise
     return length
-
-
-def _write_dask(writer: _lib.TetWriter, number: int, data: Any, stored: list[int]) -> None:
-    """Computes the blocks of an array of Dask, some at a time, and writes their chunks."""
-    from dask import compute
-
-    blocks = data.to_delayed()
-    for sizes, extent, dim in zip(data.chunks, stored, range(data.ndim)):
-        if any(size % extent for size in sizes[:-1]):
-            raise RequestError(f"chunks {sizes} of axis {dim} are not made of whole stored chunks of {extent}; rechunk the array")
-    starts = [np.cumsum([0, *sizes[:-1]]) for sizes in data.chunks]
-    places = list(np.ndindex(blocks.shape))
-    # As many at once as workers are busy with, and no more in memory.
-    step = 8
-    for first in range(0, len(places), step):
-        some = places[first : first + step]
-        for place, block in zip(some, compute(*(blocks[place] for place in some))):
-            origin = [int(starts[axis][at]) // stored[axis] for axis, at in enumerate(place)]
-            counts = [-(-extent // size) for extent, size in zip(block.shape, stored)]
-            for offset in np.ndindex(*counts):
-                part = block[tuple(slice(at * size, (at + 1) * size) for at, size in zip(offset, stored))]
-                values, buffer = to_bytes(part)
-                coords = [start + at for start, at in zip(origin, offset)]
-                writer.chunk(number, coords, list(values.shape), buffer)
 
 
 def write_tgm(
@@ -178,6 +164,7 @@ def write_tgm(
         made = []
         for name, values in objects.items():
             array, data = to_bytes(values)
+            _check_complex(name, array)
             made.append(
                 {
                     "dtype": array.dtype.name,
@@ -193,6 +180,14 @@ def write_tgm(
         new.append({"metadata": dict(metadata), "objects": made})
     count: int = _lib.write_tgm(os.fspath(path), new, overwrite=overwrite, append=append)
     return count
+
+
+def _check_complex(name: str, array: Any) -> None:
+    """Masks have one bit for each element: a complex number would be restored with the same value in both parts."""
+    if array.dtype.kind == "c":
+        odd = array[~np.isfinite(array)]
+        if not ((odd.real == odd.imag) | (np.isnan(odd.real) & np.isnan(odd.imag))).all():
+            raise RequestError(f"object {name!r}: a complex number with one part that is not finite cannot be stored in .tgm")
 
 
 def write_tatami(path: str | os.PathLike[str], table: Any, *, overwrite: bool = False) -> int:

@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+from xarray import conventions
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 import tercet
 
+from ._dask import is_dask
 from ._tgm import flatten
 
 _MAGIC = {b"TETR": "tet", b"TENSOGRM": "tgm"}
@@ -156,7 +158,8 @@ def _typed(labels: list[str]) -> Values:
     except ValueError:
         pass
     try:
-        return np.array(labels, dtype="datetime64[ns]")
+        # Times are in UTC in NumPy; it warns of the `Z`.
+        return np.array([label.removesuffix("Z") for label in labels], dtype="datetime64[ns]")
     except ValueError:
         return np.array(labels)
 
@@ -343,9 +346,8 @@ def _dims(
 
 
 def _build(variables: Mapping[str, xr.Variable], source: str) -> xr.Dataset:
-    coords = {name for name, one in variables.items() if one.dims == (name,)}
-    dataset = xr.Dataset({name: one for name, one in variables.items() if name not in coords})
-    dataset = dataset.assign_coords({name: variables[name] for name in coords})
+    coords = {name: one for name, one in variables.items() if one.dims == (name,)}
+    dataset = xr.Dataset({name: one for name, one in variables.items() if name not in coords}, coords=coords)
     dataset.encoding["source"] = source
     return dataset
 
@@ -406,13 +408,13 @@ def decompose(
     labels: dict[str, dict[str, list[str]]] = {}
     text_coords: dict[str, list[str]] = {}
     for name, variable in dataset.variables.items():
-        encoded = xr.conventions.encode_cf_variable(variable, name=name)
+        encoded = conventions.encode_cf_variable(variable, name=name)
         if encoded.dtype.kind in "OUS":
             if variable.dims == (name,):
                 text_coords[str(name)] = [str(one) for one in np.asarray(variable.values)]
                 continue
             raise tercet.RequestError(f"variable {name!r} holds strings; `.tet` stores numbers, and strings as labels")
-        arrays[str(name)] = encoded.data if _is_dask(encoded.data) else np.asarray(encoded.values)
+        arrays[str(name)] = encoded.data if is_dask(encoded.data) else np.asarray(encoded.values)
         dims[str(name)] = [str(dim) for dim in variable.dims]
         attrs[str(name)] = dict(encoded.attrs)
     for name_, names in dims.items():
@@ -420,10 +422,6 @@ def decompose(
         if found:
             labels[name_] = found
     return arrays, dims, attrs, labels
-
-
-def _is_dask(data: Any) -> bool:
-    return hasattr(data, "dask") and hasattr(data, "chunks")
 
 
 class TercetBackend(BackendEntrypoint):
@@ -528,16 +526,17 @@ class TercetAccessor:
         keep_bits: Mapping[str, int] | int | None = None,
         overwrite: bool = False,
     ) -> Any:
-        """Writes a `.tet` file. Chunks of Dask are computed by its workers and written one at a time.
+        """Writes a `.tet` file. Workers of Dask compute, round and compress its chunks in parallel; threads write them, too.
 
         Args:
             compute: Whether to write now; otherwise an object of `dask.delayed` is returned.
             chunks: Chunk extents by dimension. By default those of Dask; its chunks must consist of whole stored chunks.
         """
+        path = os.path.abspath(path)  # A worker can have another working directory.
 
         def write() -> int:
             arrays, dims, attrs, labels = decompose(self._dataset)
-            shapes = {name: _chunk_shape(name, array, dims[name], chunks) for name, array in arrays.items()}
+            shapes = {name: _chunk_shape(array, dims[name], chunks) for name, array in arrays.items()}
             return tercet.write_tet(
                 path,
                 arrays,
@@ -553,7 +552,7 @@ class TercetAccessor:
 
         if compute:
             return write()
-        from dask import delayed
+        from dask.delayed import delayed
 
         return delayed(write, pure=False)()
 
@@ -569,23 +568,9 @@ def _texts(attrs: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value for key, value in attrs.items()}
 
 
-def _chunk_shape(
-    name: str, array: Any, dims: Sequence[str], chunks: Mapping[Hashable, int] | None
-) -> list[int] | None:
+def _chunk_shape(array: Any, dims: Sequence[str], chunks: Mapping[Hashable, int] | None) -> list[int] | None:
     """The stored chunk shape; none for the default."""
-    if not _is_dask(array):
-        if chunks is None:
-            return None
-        return [max(1, min(chunks.get(dim, extent), extent)) for dim, extent in zip(dims, array.shape)]
-    shape = []
-    for axis, (dim, sizes) in enumerate(zip(dims, array.chunks)):
-        asked = (chunks or {}).get(dim)
-        stored = max(1, sizes[0] if asked is None else int(asked))
-        if any(size % stored for size in sizes[:-1]):
-            best = max(stored, max(sizes) // stored * stored)
-            raise tercet.RequestError(
-                f"variable {name!r}: chunks {sizes} of {dim!r} are not made of whole stored chunks of {stored}; "
-                f"use ds.chunk({{{dim!r}: {best}}})"
-            )
-        shape.append(min(stored, max(1, array.shape[axis])))
-    return shape
+    if chunks is None:
+        return None
+    default = [sizes[0] for sizes in array.chunks] if is_dask(array) else array.shape
+    return [max(1, min(int(chunks.get(dim, size)), extent)) for dim, size, extent in zip(dims, default, array.shape)]

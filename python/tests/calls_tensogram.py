@@ -55,7 +55,7 @@ def main(module, count, directory):
         dtype = rng.choice(DTYPES)
         shape = [rng.randint(0, 5) if rng.random() < 0.05 else rng.randint(1, 6) for _ in range(rng.randint(0, 3))]
         values = np.asarray(numbers.standard_normal(shape) * 50 + 60).astype(dtype)
-        descriptor = {"type": "ntensor", "shape": shape, "dtype": dtype}
+        descriptor: dict[str, object] = {"type": "ntensor", "shape": shape, "dtype": dtype}
         choice = rng.random()
         if choice < 0.2:
             descriptor["compression"] = rng.choice(["zstd", "lz4", "blosc2", "none"])

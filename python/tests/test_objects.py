@@ -203,7 +203,7 @@ def test_element_types_of_messages(tmp_path, dtype):
 
 def test_progress(large):
     path, values = large
-    seen = []
+    seen: list[int] = []
     x = tercet.open(path)["x"]
     x.to_numpy(progress=seen.append)
     assert seen and seen == sorted(seen) and seen[-1] >= values.nbytes
@@ -367,7 +367,9 @@ def test_salvage_and_summary(tmp_path, large):
     data = bytearray(path.read_bytes())
     data[data.index(values[3].tobytes()) + 8] ^= 1
     path.write_bytes(data)
-    assert tercet.verify(path)
+    problems = tercet.verify(path)
+    assert problems and not any(one["ok"] for one in problems)
+    assert all("site" in one and one["detail"] for one in problems)
     report = tercet.salvage(path, tmp_path / "saved.tet", fill=-1.0)
     assert report["complete"] is False
     saved = tercet.open(tmp_path / "saved.tet")["x"]

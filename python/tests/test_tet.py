@@ -1,6 +1,7 @@
 """Arrays."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def test_selections_by_label(weather):
 def test_reductions_match_numpy(weather):
     path, values = weather
     t2m = tercet.open(path)["t2m"]
-    for name, expected in {
+    operations: dict[str, Any] = {
         "sum": np.sum,
         "mean": np.mean,
         "min": np.min,
@@ -66,7 +67,8 @@ def test_reductions_match_numpy(weather):
         "std": np.std,
         "var": np.var,
         "median": np.median,
-    }.items():
+    }
+    for name, expected in operations.items():
         for over, axis in {None: None, "time": 0, ("lat", "lon"): (1, 2), -1: 2}.items():
             result = getattr(t2m, name)(over)
             np.testing.assert_allclose(result.values, expected(values.astype(float), axis=axis), rtol=1e-12)
@@ -158,6 +160,7 @@ def test_damage_is_an_error_with_its_place(weather, tmp_path):
     with pytest.raises(tercet.CorruptError, match="damaged") as caught:
         tercet.open(damaged)["t2m"].to_numpy()
     assert caught.value.file == str(damaged)
+    assert caught.value.span is not None
     start, end = caught.value.span
     assert start <= where < end
     assert tercet.verify(damaged) and not tercet.verify(path)
@@ -248,9 +251,14 @@ def test_interrupts_stop_computations(tmp_path):
     values = np.random.default_rng(0).normal(size=(64, 250_000))
     tercet.write(path, {"a": values}, zstd=False)
     dataset = tercet.open(path)["a"]
+    # A process in the background of a shell ignores interrupts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        for _ in range(200):
-            dataset.median(0)
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(200):
+                dataset.median(0)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)

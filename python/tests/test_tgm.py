@@ -16,6 +16,16 @@ def run(tmp_path):
     return path, fields
 
 
+def test_complex_numbers_with_one_infinite_part_are_refused(tmp_path):
+    path = tmp_path / "a.tgm"
+    both = np.array([complex(np.inf, np.inf), complex(np.nan, np.nan), 1 + 2j])
+    tercet.write_tgm(path, [({}, {"x": both})])
+    np.testing.assert_array_equal(tercet.open(path)[0]["x"].to_numpy(), both)
+    for one in (complex(0, np.inf), complex(np.nan, 0), complex(np.inf, -np.inf), complex(np.nan, np.inf)):
+        with pytest.raises(tercet.RequestError, match="one part"):
+            tercet.write_tgm(path, [({}, {"x": np.array([1, one])})], overwrite=True)
+
+
 def test_messages_are_a_sequence(run):
     path, fields = run
     file = tercet.open(path)

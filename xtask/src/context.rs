@@ -91,6 +91,11 @@ impl Context {
         }
     }
 
+    /// The directory of the builds.
+    pub(crate) fn target(&self) -> &Path {
+        self.target.path()
+    }
+
     /// A program of the workspace, after the stage `build`.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.built("debug", name)

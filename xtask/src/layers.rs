@@ -50,7 +50,8 @@ const ROLES: &[(&str, Role)] = &[
 ];
 
 /// Allowed uses within a layer.
-const SIDEWAYS: &[(&str, &str)] = &[("tercet-remote", "tercet-core"), ("tercet-convert", "tercet-arrow")];
+const SIDEWAYS: &[(&str, &str)] =
+    &[("tercet-remote", "tercet-core"), ("tercet-convert", "tercet-arrow"), ("tercet-cli", "tercet-server")];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {

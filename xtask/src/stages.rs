@@ -6,6 +6,7 @@ mod nightly;
 mod python;
 mod scratch;
 mod tests;
+mod web;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ pub(crate) const TEST: &[Stage] = &[
     },
     Stage { name: "fuzz", about: "corpus replay and a few seconds of mutation", run: tests::fuzz },
     Stage { name: "python", about: "the Python package with the built module", run: python::python },
+    Stage { name: "web", about: "the page: types, bundle, browser tests", run: web::web },
     Stage { name: "demo", about: "`tercet demo`", run: tests::demo },
     Stage { name: "features", about: "each feature of the lower crates alone", run: checks::features },
     Stage { name: "wasm", about: "core and formats compile for wasm32", run: checks::wasm },
@@ -55,6 +57,11 @@ pub(crate) const NIGHTLY: &[Stage] = &[
     Stage { name: "deny", about: "licences, bans and sources of all dependencies", run: checks::deny },
     Stage { name: "release", about: "release build: programs, their sizes, `demo`", run: nightly::release },
     Stage { name: "shipped", about: "tests of the commands as shipped", run: nightly::shipped },
+    Stage {
+        name: "wheel",
+        about: "the Python wheel from its source distribution: size, audits, tests",
+        run: python::shipped_wheel,
+    },
     Stage {
         name: "properties",
         about: "all tests, property tests with many cases",

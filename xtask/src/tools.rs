@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use crate::cache::{Lease, key, remove};
 use crate::context::{Context, cargo, read_or_empty};
@@ -10,6 +11,9 @@ use crate::process;
 
 /// What the Python environment contains, pinned exactly.
 const REQUIREMENTS: &str = "interop/requirements.txt";
+
+/// The directory of the page.
+const WEB: &str = "web";
 
 /// A program that cargo installs from its published source.
 #[derive(Debug)]
@@ -72,6 +76,18 @@ pub(crate) fn python(context: &Context) -> Result<Installed, String> {
     Ok(Installed { program: interpreter(lease.path()), _lease: lease })
 }
 
+/// A program of an npm package, if this machine has node.
+pub(crate) fn npm(context: &Context, package: &str, version: &str) -> Result<Installed, String> {
+    process::read(Command::new("node").arg("--version"))?;
+    let lease = context.cache.installed(&format!("npm_{package}"), version, |directory| {
+        let mut install = Command::new("npm");
+        install.args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"]).arg(directory);
+        process::run(install.arg(format!("{package}@{version}")))
+    })?;
+    let program = lease.path().join("node_modules/.bin").join(package);
+    Ok(Installed { program, _lease: lease })
+}
+
 /// An installed tool; building it takes some minutes, once.
 pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<Installed, String> {
     let lease = context.cache.installed(tool.kind, tool.version, |directory| {
@@ -95,6 +111,48 @@ pub(crate) fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<Installe
     Ok(Installed { program, _lease: lease })
 }
 
-fn interpreter(environment: &Path) -> PathBuf {
+/// The packages of `web/package-lock.json`: a directory that contains `node_modules`.
+pub(crate) fn node_modules(context: &Context) -> Result<Installed, String> {
+    let web = context.root.join(WEB);
+    let version = process::read(Command::new("node").arg("--version"))?;
+    let key = key(&[read_or_empty(&web.join("package-lock.json")), version.into_bytes()]);
+    let lease = context.cache.installed("node", &key, |directory| {
+        for name in [".npmrc", "package.json", "package-lock.json"] {
+            fs::copy(web.join(name), directory.join(name))
+                .map_err(|error| format!("cannot copy {WEB}/{name}: {error}"))?;
+        }
+        process::run(Command::new("npm").args(["ci", "--no-progress"]).current_dir(directory))
+    })?;
+    Ok(Installed { program: lease.path().join("node_modules"), _lease: lease })
+}
+
+/// The browser of the distribution. It is installed if that is possible; the outer result is `None` if it is not.
+pub(crate) fn chromium() -> Option<Result<PathBuf, String>> {
+    if let Some(named) = env::var_os("CHROMIUM") {
+        return Some(Ok(named.into()));
+    }
+    let found = || {
+        ["/usr/bin/chromium", "/usr/bin/chromium-browser"]
+            .into_iter()
+            .map(PathBuf::from)
+            .find(|path| path.exists())
+    };
+    if let Some(path) = found() {
+        return Some(Ok(path));
+    }
+    let is_root = process::read(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    if !is_root || process::read(Command::new("apt-get").arg("--version")).is_err() {
+        return None;
+    }
+    let mut update = Command::new("apt-get");
+    update.args(["update", "-qq"]);
+    let mut install = Command::new("apt-get");
+    install.args(["install", "-y", "-qq", "--no-install-recommends", "chromium"]);
+    install.env("DEBIAN_FRONTEND", "noninteractive");
+    let installed = process::run(&mut update).and_then(|()| process::run(&mut install));
+    Some(installed.and_then(|()| found().ok_or_else(|| "the package `chromium` has no program".to_owned())))
+}
+
+pub(crate) fn interpreter(environment: &Path) -> PathBuf {
     environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }

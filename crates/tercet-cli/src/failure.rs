@@ -248,7 +248,8 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> String {
         }
         Hint::AppendDatasets { names, optional } => {
             let given: Vec<String> = names.split(", ").map(|name| format!("`--from {name}=FILE`")).collect();
-            let partial = if *optional { ", or leave them behind with `--allow-partial`" } else { "" };
+            let partial =
+                if *optional { ", or extend only some datasets with `--allow-partial`" } else { "" };
             format!("add {}{partial}", given.join(", "))
         }
         Hint::RenameDataset => "rename one of them with `--rename FILE:OLD=NEW`".to_owned(),

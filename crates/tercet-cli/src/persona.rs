@@ -259,25 +259,29 @@ pub(crate) enum TercetVerb {
     Repair(cmd::tet::repair::Args),
     /// Print the byte layout as a tree
     Outline(cmd::tet::outline::Args),
-    /// Convert array files: NetCDF, HDF5, Zarr, NumPy, .tet, .tgm
+    /// Convert array files: NetCDF, HDF5, GRIB, Zarr, NumPy, .tet, .tgm
     ///
     /// Any input to any output: dimensions, coordinates, attributes and packed values are kept. What the output format cannot
     /// hold is reported. The output is read again and compared with the input before it appears.
     ///
-    /// Messages of a .tgm file are stacked: metadata keys that vary become dimensions. A .tatami output is a catalogue of the input.
+    /// Messages of a .tgm file are stacked: metadata keys that vary become dimensions. A .tatami output is a catalog of the input.
     Convert(Box<cmd::convert::Args>),
     /// Compare two files of any format: structure, metadata, values
     Diff(cmd::diff::Args),
     /// Print a hash of the contents that does not depend on the format
     Hash(cmd::diff::HashArgs),
-    /// Write a catalogue of files: a table with metadata, statistics and pointers
+    /// Write a catalog of files: a table with metadata, statistics and pointers
     ///
     /// One row for each dataset, message object and table. Metadata keys and attributes are typed columns.
     Catalog(cmd::catalog::Args),
-    /// Find rows of a catalogue by terms and by a filter
+    /// Find rows of a catalog by terms and by a filter
     Find(cmd::catalog::FindArgs),
-    /// Print or write the data of a pointer of a catalogue
+    /// Print or write the data of a pointer of a catalog
     Get(cmd::catalog::GetArgs),
+    /// Serve a directory over HTTP: a page, search, arrays, messages, tables
+    Serve(Box<cmd::serve::Args>),
+    /// Show a file in the browser
+    View(Box<cmd::serve::ViewArgs>),
     /// Run a query: reductions, slices, transforms
     #[command(visible_alias = "q")]
     Query(cmd::tet::query::Args),
@@ -455,6 +459,8 @@ impl Request {
             Self::Tercet(TercetVerb::Catalog(args)) => cmd::catalog::run(args, out),
             Self::Tercet(TercetVerb::Find(args)) => cmd::catalog::find(args, out),
             Self::Tercet(TercetVerb::Get(args)) => cmd::catalog::get(args, out),
+            Self::Tercet(TercetVerb::Serve(args)) => cmd::serve::run(args, out),
+            Self::Tercet(TercetVerb::View(args)) => cmd::serve::view(args, out),
             Self::Tercet(TercetVerb::Query(args)) => cmd::tet::query::run(args, out),
             Self::Tercet(TercetVerb::Tet(verb)) | Self::Tet(TetVerb::Tet(verb)) => verb.run(out),
             Self::Tercet(TercetVerb::Tgm(line)) => line.verb.run(&line.globals, out),

@@ -18,7 +18,9 @@ mod signals;
 
 pub(crate) use bar::Bar;
 pub(crate) use file_limit::survive_file_limits;
-pub(crate) use interrupt::{EXIT_CODE, exit_at_once_if_interrupted, is_interrupted, watch_for_interrupts};
+pub(crate) use interrupt::{
+    EXIT_CODE, exit_at_once_if_interrupted, is_interrupted, leave_time_to_end, watch_for_interrupts,
+};
 
 /// Style of headings and field names.
 pub(crate) const HEADING: Style = Style::new().bold();

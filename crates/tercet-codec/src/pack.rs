@@ -115,7 +115,7 @@ pub enum PackError {
         step: f64,
     },
     /// The distance between minimum and maximum is not finite.
-    #[error("the scaled distance between the smallest and the largest value is not a finite number")]
+    #[error("the scaled distance between the minimum and the maximum is not a finite number")]
     Overflow,
     /// A buffer of the wrong length.
     #[error("{what} of {found} bytes instead of {expected}")]

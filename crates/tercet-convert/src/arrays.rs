@@ -32,7 +32,7 @@ mod tests;
 
 pub use crate::formats::grib::GribPacking;
 pub use crate::formats::netcdf::Version as NetCdfVersion;
-pub use crate::formats::tgm::Split;
+pub use crate::formats::tgm::{ObjectSource, Split};
 pub(crate) use convert::place_of;
 pub use convert::{ConvertOptions, convert, convert_to_messages, plan_conversion};
 pub use fidelity::{Fate, Fidelity, FidelityItem, Subject};

@@ -1,4 +1,4 @@
-//! Catalogues: a `.tatami` table with a row for each dataset, message object and table of many files.
+//! Catalogs: a `.tatami` table with a row for each dataset, message object and table of many files.
 //!
 //! ```text
 //! files ──▶ rows: pointer, metadata as typed columns, statistics, text ──▶ catalog.tatami ──▶ find ──▶ pointer ──▶ values
@@ -12,9 +12,13 @@
 //! | `min`, `max`, `mean`, `missing` | statistics of the values, after `scale_factor` and `add_offset`, without missing values |
 //! | `text` | names, metadata values and paths in lower case, for searches |
 //! | `file_size`, `file_modified` | the state of the file (nanoseconds since 1970), for updates |
+//! | `problem` | what could not be read of the file, in all of its rows |
 //! | others | metadata: the last component of a key (`mars.step` is `step`), or attributes |
 //!
-//! Pointers are relative to the directory of the catalogue. [`Pointer::resolve`] refuses to leave it.
+//! Pointers are relative to the directory of the catalog. [`Pointer::resolve`] refuses to leave it.
+//!
+//! The text of a large catalog is indexed as a search segment, `catalog.tatami.idx`. Without it, or if it belongs to other rows, a search
+//! builds it in memory.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -23,7 +27,11 @@ use std::time::UNIX_EPOCH;
 use rayon::prelude::*;
 use serde::Serialize;
 use tercet_core::{DType, Progress};
-use tercet_tatami::predicate::{Comparison, Literal};
+use tercet_tatami::predicate::Mask;
+use tercet_tatami::search::{
+    Analyzer, AnalyzerChoice, Document, Query, QueryError, Ranking, SearchOptions, Segment, SegmentBuilder,
+    SegmentOptions,
+};
 use tercet_tatami::{Bitmap, Column, Expr, Field, File, Scalar, Schema, Type, Values, Writer, WriterOptions};
 use tercet_tgm::Value;
 
@@ -33,13 +41,13 @@ use crate::arrays::{self, ArraySource, AttrData, Kind, Number, Variable, View, V
 use crate::formats::tgm::{last_component, object_keys, object_name};
 use crate::{Error, ErrorKind};
 
-/// The key of the footer that marks a catalogue.
+/// The key of the footer that marks a catalog.
 const MARK: &str = "tercet.catalog";
 /// The version of the columns.
 const VERSION: &str = "1";
 
-/// Columns that every catalogue has, in order.
-const COLUMNS: [(&str, Type); 17] = [
+/// Columns that every catalog has, in order.
+const COLUMNS: [(&str, Type); 18] = [
     ("pointer", Type::String),
     ("file", Type::String),
     ("format", Type::String),
@@ -57,9 +65,17 @@ const COLUMNS: [(&str, Type); 17] = [
     ("text", Type::String),
     ("file_size", Type::Int64),
     ("file_modified", Type::Int64),
+    ("problem", Type::String),
 ];
 
-/// Metadata columns of a catalogue; rarer keys are part of the text only.
+/// The key of the footer with the hash of the searchable rows, of a catalog and of its index.
+const FINGERPRINT: &str = "tercet.catalog.fingerprint";
+/// Catalogs with fewer rows are indexed in memory when they are searched.
+const INDEXED_ROWS: usize = 4096;
+/// The longest description of what could not be read of a file.
+const MAX_PROBLEM: usize = 1000;
+
+/// Metadata columns of a catalog; rarer keys are part of the text only.
 const MAX_COLUMNS: usize = 400;
 /// The longest metadata value that is a cell.
 const MAX_CELL: usize = 4096;
@@ -69,13 +85,13 @@ const EXTENSIONS: [&str; 21] = [
     "npz", "grib", "grib1", "grib2", "grb", "grb2", "zip",
 ];
 
-/// Options of a catalogue.
+/// Options of a catalog.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CatalogOptions {
     /// Replace an existing file.
     pub overwrite: bool,
-    /// Keep the rows of files that have not changed since the catalogue was written.
+    /// Keep the rows of files that have not changed since the catalog was written.
     pub refresh: bool,
     /// Read all values for statistics.
     pub statistics: bool,
@@ -94,10 +110,10 @@ impl CatalogOptions {
     }
 }
 
-/// What a catalogue contains.
+/// What a catalog contains.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CatalogReport {
-    /// Rows of the catalogue.
+    /// Rows of the catalog.
     pub rows: u64,
     /// Files that were read.
     pub read: u64,
@@ -132,7 +148,7 @@ impl Cell {
 /// A row: cells by column.
 type Row = BTreeMap<String, Cell>;
 
-/// Writes a catalogue of files and directories.
+/// Writes a catalog of files and directories.
 pub fn build_catalog(
     inputs: &[PathBuf],
     output: &Path,
@@ -184,7 +200,8 @@ pub fn build_catalog(
         }
         let state = State::new(&real);
         match known.remove(&shown) {
-            Some(rows) if rows.iter().all(|row| state.is_that_of(row)) => {
+            // What was damaged before is read and reported again.
+            Some(rows) if rows.iter().all(|row| state.is_that_of(row) && !row.contains_key("problem")) => {
                 report.unchanged += 1;
                 kept.extend(rows);
             }
@@ -255,6 +272,9 @@ fn collect(
                 report.problems.push((entry.to_string_lossy().into_owned(), error.to_string()));
             }
         }
+    } else if is_given && !metadata.is_file() {
+        let problem = "neither a file nor a directory: a catalog refers to files by their paths";
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, problem));
     } else if metadata.is_file() && (is_given || is_known) {
         files.push(path.to_owned());
     }
@@ -297,8 +317,11 @@ fn rows_of(path: &Path, shown: &str, state: &State, options: &CatalogOptions) ->
     if let Err(error) = add_rows(path, shown, options, &mut found) {
         found.1.push((shown.to_owned(), error.kind().to_string()));
     }
+    let problems: Vec<&str> = found.1.iter().map(|(_, reason)| reason.as_str()).collect();
+    let problem: String = problems.join("; ").chars().take(MAX_PROBLEM).collect();
     for row in &mut found.0 {
         row.extend(state.cells().map(|(column, cell)| (column.to_owned(), cell)));
+        row.extend((!problem.is_empty()).then(|| ("problem".to_owned(), Cell::Text(problem.clone()))));
     }
     found
 }
@@ -664,8 +687,12 @@ fn write(rows: &[Row], output: &Path, overwrite: bool) -> Result<(), Error> {
         columns.push(column(kind, &cells));
     }
     let schema = Schema::new(fields).map_err(|error| fail(error.to_string()))?;
+    let fingerprint = fingerprint(rows);
+    if rows.len() >= INDEXED_ROWS {
+        write_index(rows, output, &fingerprint)?;
+    }
     let options = WriterOptions::new().with_overwrite(overwrite).with_metadata(MARK, VERSION);
-    let mut writer = Writer::create(output, schema, options)?;
+    let mut writer = Writer::create(output, schema, options.with_metadata(FINGERPRINT, fingerprint))?;
     if !rows.is_empty() {
         writer.append(&columns)?;
     }
@@ -673,11 +700,86 @@ fn write(rows: &[Row], output: &Path, overwrite: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens a catalogue.
+fn text_of<'r>(row: &'r Row, column: &str) -> &'r str {
+    match row.get(column) {
+        Some(Cell::Text(text)) => text,
+        _ => "",
+    }
+}
+
+/// A hash of what an index contains.
+fn fingerprint(rows: &[Row]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for row in rows {
+        for column in INDEXED {
+            let text = text_of(row, column);
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+    }
+    hasher.finalize().to_string()
+}
+
+/// The columns that are searched, as URL, title and body of documents.
+const INDEXED: [&str; 3] = ["pointer", "name", "text"];
+
+/// The path of the index of a catalog.
+fn index_path(catalog: &Path) -> PathBuf {
+    let mut path = catalog.as_os_str().to_owned();
+    path.push(".idx");
+    path.into()
+}
+
+/// Options of an index: whole words without stems, because short names of parameters are no words.
+fn index_options(fingerprint: &str) -> SegmentOptions {
+    let writer = WriterOptions::new().with_overwrite(true).with_metadata(FINGERPRINT, fingerprint);
+    SegmentOptions::new().with_writer(writer).with_analyzer(AnalyzerChoice::Fixed(Analyzer::STANDARD))
+}
+
+/// Writes the index of a catalog beside it.
+fn write_index(rows: &[Row], output: &Path, fingerprint: &str) -> Result<(), Error> {
+    let mut builder = SegmentBuilder::create(index_path(output), index_options(fingerprint))?;
+    for (number, row) in rows.iter().enumerate() {
+        let [pointer, name, text] = INDEXED.map(|column| text_of(row, column));
+        let id = number.to_string();
+        builder.add(&Document::new(pointer, name).with_id(&id).with_body(text.as_bytes()))?;
+    }
+    builder.finish()?;
+    Ok(())
+}
+
+/// The index of a catalog: its file, if that belongs to these rows, or one in memory.
+fn index(catalog: &File) -> Result<Segment, Error> {
+    let pair = |file: &File| file.footer().pairs.iter().find(|(key, _)| key == FINGERPRINT).cloned();
+    let expected = pair(catalog);
+    if let (Some(path), Some(expected)) = (catalog.path(), &expected)
+        && let Ok(file) = File::open(index_path(path))
+        && pair(&file).as_ref() == Some(expected)
+        && file.rows() == catalog.rows()
+        && let Some(segment) = file.segment()?
+    {
+        return Ok(segment);
+    }
+    let positions = INDEXED.iter().map(|name| catalog.column_index(name)).collect::<Result<Vec<_>, _>>()?;
+    let columns = catalog.read_columns(&positions)?;
+    let mut builder = SegmentBuilder::new(std::io::Cursor::new(Vec::new()), index_options(""))?;
+    for row in 0..usize::try_from(catalog.rows()).unwrap_or(0) {
+        let text = |column: &Column| match column.scalar(row) {
+            Some(Scalar::Bytes(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+            _ => String::new(),
+        };
+        let [pointer, name, body] = [0, 1, 2].map(|column| columns.get(column).map(text).unwrap_or_default());
+        let id = row.to_string();
+        builder.add(&Document::new(&pointer, &name).with_id(&id).with_body(body.as_bytes()))?;
+    }
+    let built = File::from_bytes(catalog.name(), builder.finish()?.written.output)?;
+    built.segment()?.ok_or_else(|| refused(catalog.name(), "the index of its text cannot be read"))
+}
+
+/// Opens a catalog.
 pub fn open_catalog(path: &Path) -> Result<File, Error> {
     let file = File::open(path)?;
     if !file.footer().pairs.iter().any(|(key, _)| key == MARK) {
-        return Err(refused(&path.to_string_lossy(), "is not a catalogue of `tercet catalog`"));
+        return Err(refused(&path.to_string_lossy(), "is not a catalog of `tercet catalog`"));
     }
     Ok(file)
 }
@@ -705,12 +807,12 @@ fn cells(schema: &Schema, columns: &[Column], row: usize) -> Row {
     schema.fields().iter().zip(columns).filter_map(cell).collect()
 }
 
-/// What is looked for in a catalogue.
+/// What is looked for in a catalog.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FindOptions {
-    /// Terms that the text of a row contains, without case; all of them.
-    pub terms: Vec<String>,
+    /// A search query over the texts of rows; without one, all rows.
+    pub query: Option<Query>,
     /// A filter over the columns.
     pub filter: Option<Expr>,
     /// The most rows; `None` for all.
@@ -718,25 +820,36 @@ pub struct FindOptions {
 }
 
 impl FindOptions {
-    /// The terms of a text, separated by spaces.
-    pub fn new(text: &str) -> Self {
-        Self { terms: text.split_whitespace().map(str::to_lowercase).collect(), ..Self::default() }
+    /// Parses a search query. All of its words must occur, unless it has signs, quotes, parentheses or operators: then it is a
+    /// [`Query`].
+    pub fn new(text: &str) -> Result<Self, QueryError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if words.is_empty() {
+            return Ok(Self::default());
+        }
+        let is_operator = |word: &&str| word.starts_with(['+', '-']) || ["AND", "OR", "NOT"].contains(word);
+        let is_query = text.contains(['"', '(', ')']) || words.iter().any(is_operator);
+        let query = if is_query {
+            Query::parse(text)?
+        } else {
+            let all: Vec<String> = words.iter().map(|word| format!("+{word}")).collect();
+            Query::parse(&all.join(" ")).or_else(|_| Query::parse(text))?
+        };
+        Ok(Self { query: Some(query), ..Self::default() })
     }
 }
 
-/// A row of a catalogue: values by column, without nulls.
+/// A row of a catalog: values by column, without nulls.
 pub type FoundRow = serde_json::Map<String, serde_json::Value>;
 
-/// Finds rows of a catalogue, in its order.
+/// Finds rows of a catalog: those of a query by descending score, with a `score`; else in the order of the catalog.
 pub fn find(catalog: &File, options: &FindOptions) -> Result<Vec<FoundRow>, Error> {
-    let term = |term: &String| Expr::Comparison {
-        column: "text".to_owned(),
-        test: Comparison::Substring(Literal::Text(term.clone())),
-    };
-    let filters = options.terms.iter().map(term).chain(options.filter.clone());
+    if let Some(query) = &options.query {
+        return ranked(catalog, query, options);
+    }
     let mut scan = catalog.scan();
-    if let Some(filter) = filters.reduce(Expr::and) {
-        scan = scan.filter(&filter)?;
+    if let Some(filter) = &options.filter {
+        scan = scan.filter(filter)?;
     }
     if let Some(limit) = options.limit {
         scan = scan.limit(limit);
@@ -745,23 +858,57 @@ pub fn find(catalog: &File, options: &FindOptions) -> Result<Vec<FoundRow>, Erro
     for batch in scan.batches() {
         let batch = batch?;
         for row in 0..batch.rows.len() {
-            let json = |cell: Cell| match cell {
-                Cell::Bool(value) => value.into(),
-                Cell::Int(value) => value.into(),
-                Cell::Float(value) => value.into(),
-                Cell::Text(text) => text.into(),
-            };
-            let found = cells(catalog.schema(), &batch.columns, row);
-            rows.push(found.into_iter().map(|(column, cell)| (column, json(cell))).collect());
+            rows.push(found_row(catalog, &batch.columns, row));
         }
     }
     Ok(rows)
 }
 
+fn found_row(catalog: &File, columns: &[Column], row: usize) -> FoundRow {
+    let json = |cell: Cell| match cell {
+        Cell::Bool(value) => value.into(),
+        Cell::Int(value) => value.into(),
+        Cell::Float(value) => value.into(),
+        Cell::Text(text) => text.into(),
+    };
+    let found = cells(catalog.schema(), columns, row);
+    found.into_iter().map(|(column, cell)| (column, json(cell))).collect()
+}
+
+/// The rows of a query, by descending score.
+fn ranked(catalog: &File, query: &Query, options: &FindOptions) -> Result<Vec<FoundRow>, Error> {
+    let segment = index(catalog)?;
+    let rows = usize::try_from(catalog.rows()).unwrap_or(usize::MAX);
+    let mut mask = None;
+    if let Some(filter) = &options.filter {
+        let mut passes = vec![false; rows];
+        for batch in catalog.scan().columns(&["pointer"])?.filter(filter)?.batches() {
+            for row in batch?.rows {
+                if let Some(passes) = usize::try_from(row).ok().and_then(|row| passes.get_mut(row)) {
+                    *passes = true;
+                }
+            }
+        }
+        mask = Some(Mask::from_fn(rows, |row| passes[row]));
+    }
+    let k = options.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(rows).min(rows);
+    let search = SearchOptions::new(k).with_ranking(Ranking::Relevance).with_filter(mask.as_ref());
+    let hits = segment.find(query, &search)?.hits;
+    let numbers: Vec<u64> = hits.iter().map(|hit| hit.document.into()).collect();
+    let all: Vec<usize> = (0..catalog.schema().len()).collect();
+    let columns = catalog.take(&numbers, &all)?;
+    let found = hits.iter().enumerate().map(|(number, hit)| {
+        let mut row = found_row(catalog, &columns, number);
+        row.insert("score".to_owned(), hit.score.into());
+        row
+    });
+    Ok(found.collect())
+}
+
 /// Where data are: a file, and a part of it. A `#` or `%` in a name is written as `%23` or `%25`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer {
-    /// The path of the file, relative to the directory of the catalogue.
+    /// The path of the file, relative to the directory of the catalog.
     pub file: String,
     /// A dataset, or `MESSAGE.OBJECT`; `None` for the whole file.
     pub part: Option<String>,
@@ -844,5 +991,80 @@ impl Pointer {
             return Err(malformed(&name, format!("there is no variable `{part}`")));
         }
         Ok(source)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage files")]
+mod tests {
+    use super::*;
+
+    fn rows(count: usize) -> Vec<Row> {
+        let row = |number: usize| {
+            let mut row = row(&format!("a/{number}.tet"), "t", "tet", "dataset", "t");
+            let kind = if number % 100 == 7 { "gust of wind gust" } else { "wind" };
+            row.insert("step".to_owned(), Cell::Int(i64::try_from(number % 10).unwrap()));
+            set_text(&mut row, &[format!("{kind} level={number}")]);
+            row
+        };
+        (0..count).map(row).collect()
+    }
+
+    fn pointers(catalog: &File, text: &str, filter: Option<&str>, limit: Option<u64>) -> Vec<String> {
+        let mut options = FindOptions::new(text).unwrap();
+        options.filter = filter.map(|filter| Expr::parse(filter).unwrap());
+        options.limit = limit;
+        let found = find(catalog, &options).unwrap();
+        found.into_iter().map(|row| row["pointer"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// A file beside the catalog and an index in memory find the same rows in the same order.
+    #[test]
+    fn an_index_is_used_if_it_belongs_to_the_rows() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.tatami");
+        write(&rows(INDEXED_ROWS), &path, false).unwrap();
+        let index = index_path(&path);
+        assert!(index.exists());
+        let catalog = open_catalog(&path).unwrap();
+        let queries = [
+            ("gust", None, None),
+            ("gust wind", Some("step = 7"), Some(5)),
+            ("wind -gust", None, Some(30)),
+            ("level=107", None, None),
+            ("\"gust of\" OR level=3", None, None),
+            ("gus*", None, Some(3)),
+        ];
+        let all = |catalog: &File| -> Vec<Vec<String>> {
+            queries.iter().map(|(text, filter, limit)| pointers(catalog, text, *filter, *limit)).collect()
+        };
+        let expected = all(&catalog);
+        assert_eq!(expected[0].len(), 41);
+        assert_eq!(expected[1].len(), 5);
+        assert_eq!(expected[3], ["a/107.tet#t"]);
+        assert_eq!(expected[5].len(), 3);
+        assert!(expected[2].iter().all(|pointer| !pointer.contains("07.tet")));
+        // Damage of the index does not change the result, nor does an index of other rows.
+        let bytes = std::fs::read(&index).unwrap();
+        std::fs::write(&index, &bytes[..bytes.len() / 2]).unwrap();
+        assert_eq!(all(&catalog), expected);
+        let other = directory.path().join("d.tatami");
+        write(&rows(INDEXED_ROWS + 1), &other, false).unwrap();
+        std::fs::copy(index_path(&other), &index).unwrap();
+        assert_eq!(all(&catalog), expected);
+        std::fs::remove_file(&index).unwrap();
+        assert_eq!(all(&catalog), expected);
+        assert!(FindOptions::new("\"open").is_err());
+        assert!(find(&catalog, &FindOptions::new("nothing").unwrap()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn more_relevant_rows_are_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.tatami");
+        write(&rows(100), &path, false).unwrap();
+        assert!(!index_path(&path).exists());
+        let found = pointers(&open_catalog(&path).unwrap(), "wind OR gust", None, Some(1));
+        assert_eq!(found, ["a/7.tet#t"]);
     }
 }

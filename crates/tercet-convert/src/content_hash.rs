@@ -151,10 +151,25 @@ fn cell(column: &Column, row: usize, hasher: &mut Hasher) {
     }
 }
 
+/// The first damage of a file of messages: an error of its own class, where the stacked file names a field only.
+fn damage(source: &Arc<dyn ByteSource>) -> Option<Error> {
+    let read = || -> Result<(), tercet_tgm::Error> {
+        let file = tercet_tgm::File::from_source(Arc::clone(source), tercet_tgm::ReadOptions::new())?;
+        for number in 0..file.message_count()? {
+            let message = file.message(number)?;
+            for object in 0..message.object_count() {
+                message.object(object)?.decode_to_vec()?;
+            }
+        }
+        Ok(())
+    };
+    crate::diff::is_messages(&**source).then(read)?.err().map(Error::from)
+}
+
 /// The hash of a file of any format: of its arrays, or of its table.
 pub fn content_hash(source: &Arc<dyn ByteSource>, progress: &dyn Progress) -> Result<Hash, DiffError> {
     match arrays::open_source(Arc::clone(source)) {
-        Ok(arrays) => Ok(hash_arrays(&*arrays, progress)?),
+        Ok(arrays) => hash_arrays(&*arrays, progress).map_err(|error| damage(source).unwrap_or(error).into()),
         Err(error) if matches!(error.kind(), ErrorKind::UnknownFormat) => {
             Ok(hash_table(&mut open_table(source, progress)?, progress)?)
         }

@@ -18,15 +18,15 @@ pub struct DiffOptions {
     pub rtol: f64,
     /// The absolute tolerance of floats.
     pub atol: f64,
-    /// How many places of different values are listed, for each variable or column.
-    pub max_places: usize,
+    /// How many different values are listed, for each variable or column.
+    pub max_examples: usize,
     /// Compare attributes and other metadata.
     pub metadata: bool,
 }
 
 impl Default for DiffOptions {
     fn default() -> Self {
-        Self { rtol: 0.0, atol: 0.0, max_places: 5, metadata: true }
+        Self { rtol: 0.0, atol: 0.0, max_examples: 5, metadata: true }
     }
 }
 
@@ -74,9 +74,9 @@ pub struct Difference {
     /// The largest absolute difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_abs: Option<f64>,
-    /// The first places with different values.
+    /// The first elements or rows with different values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub places: Vec<Place>,
+    pub examples: Vec<ValueDifference>,
 }
 
 /// What differs.
@@ -91,9 +91,9 @@ pub enum Aspect {
     Values,
 }
 
-/// A place with different values.
+/// An element or row with different values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Place {
+pub struct ValueDifference {
     /// The position, one index per axis; a row of a table.
     pub position: Vec<u64>,
     /// The value of the first file.
@@ -116,7 +116,7 @@ impl Diff {
             detail,
             count: None,
             max_abs: None,
-            places: Vec::new(),
+            examples: Vec::new(),
         });
     }
 }
@@ -226,7 +226,7 @@ fn diff_variable(
             let at = x.iter().zip(&y).position(|(x, y)| x != y).unwrap_or(x.len().min(y.len()));
             let text =
                 |strings: &[String]| strings.get(at).map_or("missing".to_owned(), |text| format!("{text:?}"));
-            let place = Place { position: vec![at as u64], left: text(&x), right: text(&y) };
+            let example = ValueDifference { position: vec![at as u64], left: text(&x), right: text(&y) };
             let count = x.iter().zip(&y).filter(|(x, y)| x != y).count() + x.len().abs_diff(y.len());
             diff.differences.push(Difference {
                 aspect: Aspect::Values,
@@ -234,7 +234,7 @@ fn diff_variable(
                 detail: format!("{count} strings differ"),
                 count: Some(count as u64),
                 max_abs: None,
-                places: vec![place],
+                examples: vec![example],
             });
         }
         return Ok(());
@@ -301,7 +301,7 @@ fn element_type(dtype: DType) -> DType {
 struct Found {
     count: u64,
     largest: f64,
-    places: Vec<Place>,
+    examples: Vec<ValueDifference>,
 }
 
 impl Found {
@@ -321,8 +321,12 @@ impl Found {
             let Some(distance) = distance(x, y, options) else { continue };
             self.count += 1;
             self.largest = self.largest.max(distance);
-            if self.places.len() < options.max_places {
-                self.places.push(Place { position: place(element), left: text(x), right: text(y) });
+            if self.examples.len() < options.max_examples {
+                self.examples.push(ValueDifference {
+                    position: place(element),
+                    left: text(x),
+                    right: text(y),
+                });
             }
         }
     }
@@ -334,7 +338,7 @@ impl Found {
             detail: format!("{} of {elements} values differ by up to {}", self.count, self.largest),
             count: Some(self.count),
             max_abs: Some(self.largest),
-            places: self.places,
+            examples: self.examples,
         })
     }
 }
@@ -483,9 +487,9 @@ pub fn diff_tables(
                 continue;
             }
             found.count += 1;
-            if found.places.len() < options.max_places {
+            if found.examples.len() < options.max_examples {
                 let (left, right) = (cell(column, row), cell(other, row));
-                found.places.push(Place { position: vec![row as u64], left, right });
+                found.examples.push(ValueDifference { position: vec![row as u64], left, right });
             }
         }
         if found.count > 0 {
@@ -495,7 +499,7 @@ pub fn diff_tables(
                 detail: format!("{} of {} rows differ", found.count, m.min(n)),
                 count: Some(found.count),
                 max_abs: None,
-                places: found.places,
+                examples: found.examples,
             });
         }
     }

@@ -36,8 +36,8 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`arrays`] | array files: NetCDF, HDF5, Zarr, `.npy`, `.tet`, `.tgm`, from any to any |
-//! | [`catalog`] | catalogues of many files, as `.tatami` tables |
+//! | [`arrays`] | array files: NetCDF, HDF5, GRIB, Zarr, `.npy`, `.tet`, `.tgm`, from any to any |
+//! | [`catalog`] | catalogs of many files, as `.tatami` tables |
 //! | [`diff`], [`content_hash`] | differences of two files; hashes that do not depend on the format |
 //! | [`npy`] | NumPy `.npy` files |
 //! | [`chunking`] | default chunk shapes |

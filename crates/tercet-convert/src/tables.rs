@@ -3,7 +3,7 @@
 //! ```text
 //!                            ┌▶ Sample ──▶ Dialect, types
 //! bytes ──▶ Chunks of records┤
-//!                            └▶ Cell (CSV), Token (JSONL) ──▶ Batch      on all threads
+//!                            └▶ Cell (CSV, plain JSONL), Token (other JSONL) ──▶ Batch      on all threads
 //! ```
 //!
 //! Without declared columns, dialect and types are inferred from a sample. A value that does not fit is never changed: the types
@@ -42,6 +42,7 @@ mod json;
 mod lines;
 mod moment;
 mod parsed;
+mod plain_json;
 mod reject;
 mod sort;
 mod stamp;

@@ -77,4 +77,4 @@ pub use real_disk::RealDisk;
 #[cfg(any(unix, windows))]
 pub use temp_file::is_stale_temp;
 #[cfg(any(unix, windows))]
-pub use unfinished::{NoWriters, remove_unfinished};
+pub use unfinished::{NoWriters, TempDirectory, remove_unfinished};

@@ -1,4 +1,4 @@
-//! [`Accumulator`]: dynamically dispatched reduction state for a block of cells.
+//! [`Accumulator`]: dynamically dispatched reduction state for a block of slots.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use crate::roll::{Roll, RollPadding, Scan};
 /// Rows that are folded by one call.
 pub(crate) const ROWS: usize = 64;
 
-/// Reduction state of a block of cells. A cell is one output element.
+/// Reduction state of a block of slots. A slot is one output element.
 ///
 /// Values are passed as bytes: aligned values of the accumulator's compute type, in native byte order. The result of a
 /// float sum depends on the order of calls; no other result does.
@@ -24,21 +24,21 @@ pub trait Accumulator: Debug + Send + Sync + Any {
         false
     }
 
-    /// Whether every cell has the same parameters, so that cells are interchangeable.
+    /// Whether every slot has the same parameters, so that slots are interchangeable.
     fn is_uniform(&self) -> bool {
         true
     }
 
-    /// Creates an accumulator of the same kind with empty cells.
-    fn fresh(&self, cells: usize) -> Result<Box<dyn Accumulator>, OutOfMemory>;
+    /// Creates an accumulator of the same kind with empty slots.
+    fn fresh(&self, slots: usize) -> Result<Box<dyn Accumulator>, OutOfMemory>;
 
-    /// Resets all cells to empty.
+    /// Resets all slots to empty.
     fn clear(&mut self);
 
-    /// Number of cells.
-    fn cells(&self) -> usize;
+    /// Number of slots.
+    fn slots(&self) -> usize;
 
-    /// Folds rows of equal width into consecutive cells: value `c` of each row into cell `at + c`.
+    /// Folds rows of equal width into consecutive slots: value `c` of each row into slot `at + c`.
     ///
     /// `indices` has the index of each row if the reduction is indexed.
     fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]);
@@ -58,12 +58,12 @@ pub trait Accumulator: Debug + Send + Sync + Any {
         }
     }
 
-    /// Folds runs of consecutive values into consecutive cells, starting at `at`.
+    /// Folds runs of consecutive values into consecutive slots, starting at `at`.
     fn runs(&mut self, at: usize, runs: &Runs<'_>);
 
-    /// Scatters values: folds each value into the cell given by `cells`. `indices` has their indices if the reduction
+    /// Scatters values: folds each value into the slot given by `slots`. `indices` has their indices if the reduction
     /// is indexed.
-    fn scatter(&mut self, cells: &[u32], values: &[u8], indices: &[u64]);
+    fn scatter(&mut self, slots: &[u32], values: &[u8], indices: &[u64]);
 
     /// Whether statistics can replace the values they describe.
     fn takes_statistics(&self) -> bool {
@@ -75,31 +75,31 @@ pub trait Accumulator: Debug + Send + Sync + Any {
         let _ = (at, known);
     }
 
-    /// Merges `count` cells of an accumulator of the same kind, starting at its cell `from`, into the cells starting at
+    /// Merges `count` slots of an accumulator of the same kind, starting at its slot `from`, into the slots starting at
     /// `at`.
     ///
     /// The values of `later` come after the values already folded. Both accumulators must be settled.
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize);
 
-    /// Settles deferred work before cells are merged, rolled or finished.
+    /// Settles deferred work before slots are merged, rolled or finished.
     fn settle(&mut self) {}
 
-    /// Merges every cell with that of the position before it, which was merged before; in reverse with that of the
+    /// Merges every slot with that of the position before it, which was merged before; in reverse with that of the
     /// position after it.
     fn scan(&mut self, scan: &Scan, reverse: bool);
 
-    /// Results of rolling windows, `outer × windows × inner`, for reductions that do not merge cells.
+    /// Results of rolling windows, `outer × windows × inner`, for reductions that do not merge slots.
     fn roll_values(&self, roll: &Roll<'_>, padding: &RollPadding<'_>) -> Option<Vec<f64>> {
         let _ = (roll, padding);
         None
     }
 
-    /// Number of results per cell.
+    /// Number of results per slot.
     fn width(&self) -> usize {
         1
     }
 
-    /// Writes the results: `width` numbers per cell. The cells must be settled; values may be reordered.
+    /// Writes the results: `width` numbers per slot. The slots must be settled; values may be reordered.
     fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]);
 
     /// Returns `self` as `Any`, for downcasts.
@@ -123,22 +123,22 @@ pub struct Runs<'a> {
     pub index_step: u64,
 }
 
-/// Number of values per cell.
+/// Number of values per slot.
 #[derive(Clone, Copy, Debug)]
 pub enum Counts<'a> {
-    /// The same number for all cells.
+    /// The same number for all slots.
     Same(u64),
-    /// One number per cell.
+    /// One number per slot.
     Each(&'a [u64]),
 }
 
 impl Counts<'_> {
-    /// Number of values of a cell.
+    /// Number of values of a slot.
     #[inline]
-    pub fn get(&self, cell: usize) -> u64 {
+    pub fn get(&self, slot: usize) -> u64 {
         match self {
             Self::Same(count) => *count,
-            Self::Each(counts) => counts[cell],
+            Self::Each(counts) => counts[slot],
         }
     }
 }

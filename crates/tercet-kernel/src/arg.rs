@@ -2,26 +2,26 @@
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::extreme::{best_of, better, is_better, worst};
 use crate::lanes::{self, Block, Kernel, Target, Tile};
 use crate::sum::to_f64;
+use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
-/// Index of an empty cell, greater than any real index: the first value of a cell always replaces it.
+/// Index of an empty slot, greater than any real index: the first value of a slot always replaces it.
 const NONE: u64 = u64::MAX;
 
 /// Argmin or argmax: index of the first minimum or maximum that is not NaN; −1 if all values are NaN.
 #[derive(Debug)]
 pub(crate) struct Arg<T, const MAX: bool> {
     best: Vec<T>,
-    /// Index of the best value; `NONE` for an empty cell.
+    /// Index of the best value; `NONE` for an empty slot.
     index: Vec<u64>,
 }
 
 impl<T: Compute, const MAX: bool> Arg<T, MAX> {
-    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { best: filled(worst::<T, MAX>(), cells)?, index: filled(NONE, cells)? })
+    pub(crate) fn new(slots: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { best: filled(worst::<T, MAX>(), slots)?, index: filled(NONE, slots)? })
     }
 
     #[inline(always)]
@@ -77,7 +77,7 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Arg<T, MAX> {
 
     #[inline(always)]
     fn take_run<const N: usize>(&mut self, at: usize, (best, _): &Self::Lanes<N>, block: &Block<'_, T, N>) {
-        let best = best_of::<T, MAX>(best);
+        let best = best_of::<T, MAX, N>(best);
         let best = block.tail.iter().fold(best, |best, &value| better::<T, MAX>(value, best));
         let (so_far, earlier) = (self.best[at], self.index[at]);
         // Rarely taken: most values are only compared.
@@ -96,13 +96,13 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Arg<T, MAX> {
     }
 }
 
-impl<T: Compute, const MAX: bool> Cells for Arg<T, MAX> {
+impl<T: Compute, const MAX: bool> TypedAccumulator for Arg<T, MAX> {
     type Value = T;
     type State = (T, u64);
     const INDEXED: bool = true;
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(cells)
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Self::new(slots)
     }
 
     fn clear(&mut self) {
@@ -128,16 +128,16 @@ impl<T: Compute, const MAX: bool> Cells for Arg<T, MAX> {
     }
 
     #[inline]
-    fn state(&self, cell: usize) -> (T, u64) {
-        (self.best[cell], self.index[cell])
+    fn state(&self, slot: usize) -> (T, u64) {
+        (self.best[slot], self.index[slot])
     }
 
     #[inline]
-    fn join(&mut self, cell: usize, (best, index): (T, u64)) {
-        self.put(cell, best, index);
+    fn join(&mut self, slot: usize, (best, index): (T, u64)) {
+        self.put(slot, best, index);
     }
 
-    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
-        out[0] = if self.index[cell] == NONE { -1.0 } else { to_f64(self.index[cell]) };
+    fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
+        out[0] = if self.index[slot] == NONE { -1.0 } else { to_f64(self.index[slot]) };
     }
 }

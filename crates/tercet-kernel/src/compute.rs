@@ -76,6 +76,8 @@ pub trait Compute: bytemuck::Pod + PartialOrd + Default + Send + Sync + Debug {
     const NO_ORDINAL: Self::Ordinal;
     /// Converts a small number to an ordinal.
     fn ordinal(number: u32) -> Self::Ordinal;
+    /// The next ordinal if `so` is true, else the same.
+    fn next_if(ordinal: Self::Ordinal, so: bool) -> Self::Ordinal;
     /// Converts to the nearest f64; exact for floats.
     fn to_f64(self) -> f64;
     /// Difference between the value and `to_f64`: 0 except for large integers.
@@ -86,10 +88,6 @@ pub trait Compute: bytemuck::Pod + PartialOrd + Default + Send + Sync + Debug {
     fn is_nan(self) -> bool;
     /// Whether the value is infinite.
     fn is_infinite(self) -> bool;
-    /// 1 if `so` is true, else 0.
-    fn one_if(so: bool) -> Self;
-    /// Sum; integers wrap.
-    fn plus(self, other: Self) -> Self;
     /// The value if it has this type, else 0.
     fn from_value(value: Value) -> Self;
 }
@@ -106,6 +104,10 @@ macro_rules! floats {
             #[inline(always)]
             fn ordinal(number: u32) -> $ordinal {
                 <$ordinal>::from(number)
+            }
+            #[inline(always)]
+            fn next_if(ordinal: $ordinal, so: bool) -> $ordinal {
+                ordinal.wrapping_add(<$ordinal>::from(so))
             }
             #[inline(always)]
             fn to_f64(self) -> f64 {
@@ -125,14 +127,6 @@ macro_rules! floats {
             #[inline(always)]
             fn is_infinite(self) -> bool {
                 <$type>::is_infinite(self)
-            }
-            #[inline(always)]
-            fn one_if(so: bool) -> Self {
-                if so { 1.0 } else { 0.0 }
-            }
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self + other
             }
             fn from_value(value: Value) -> Self {
                 if let Value::$name(value) = value { value } else { 0.0 }
@@ -160,6 +154,10 @@ macro_rules! integers {
                 u64::from(number)
             }
             #[inline(always)]
+            fn next_if(ordinal: u64, so: bool) -> u64 {
+                ordinal.wrapping_add(u64::from(so))
+            }
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 let (high, low) = halves($biased(self));
                 (high - $offset) + low
@@ -179,14 +177,6 @@ macro_rules! integers {
             #[inline(always)]
             fn is_infinite(self) -> bool {
                 false
-            }
-            #[inline(always)]
-            fn one_if(so: bool) -> Self {
-                Self::from(so)
-            }
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self.wrapping_add(other)
             }
             fn from_value(value: Value) -> Self {
                 if let Value::$name(value) = value { value } else { 0 }

@@ -3,9 +3,9 @@
 use tercet_core::tensor::OutOfMemory;
 
 use crate::accumulator::Statistics;
-use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Target, Tile};
+use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
 /// Whether `a` is better than `b`: greater with `MAX`, less without. NaN is never better.
 #[inline(always)]
@@ -25,32 +25,40 @@ pub(crate) fn better<T: Compute, const MAX: bool>(a: T, b: T) -> T {
     if is_better::<T, MAX>(a, b) { a } else { b }
 }
 
-/// The best value of all lanes. Not inlined: otherwise the compiler shapes the loop that fills the lanes after this
-/// one.
+/// The best value of all lanes, none of which is NaN. Not inlined: otherwise the compiler shapes the loop that fills the
+/// lanes after this one.
 #[inline(never)]
-pub(crate) fn best_of<T: Compute, const MAX: bool>(lanes: &[T]) -> T {
-    lanes.iter().fold(worst::<T, MAX>(), |best, &value| better::<T, MAX>(value, best))
+pub(crate) fn best_of<T: Compute, const MAX: bool, const N: usize>(lanes: &[T; N]) -> T {
+    let mut lanes = *lanes;
+    let mut half = N / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = better::<T, MAX>(lanes[lane + half], lanes[lane]);
+        }
+        half /= 2;
+    }
+    lanes[0]
 }
 
-/// Minimum or maximum of the values that are not NaN; NaN for an empty cell.
+/// Minimum or maximum of the values that are not NaN; NaN for an empty slot.
 #[derive(Debug)]
 pub(crate) struct Extreme<T, const MAX: bool> {
-    /// Best value so far; the worst possible value for an empty cell.
+    /// Best value so far; the worst possible value for an empty slot.
     best: Vec<T>,
-    /// Whether the cell has a value. Needed only where the best value equals the worst possible value.
+    /// Whether the slot has a value. Needed only where the best value equals the worst possible value.
     filled: Vec<bool>,
     /// Whether the result is the difference to the nearest f64.
     is_rest: bool,
 }
 
 impl<T: Compute, const MAX: bool> Extreme<T, MAX> {
-    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { best: filled(worst::<T, MAX>(), cells)?, filled: filled(false, cells)?, is_rest: false })
+    pub(crate) fn new(slots: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { best: filled(worst::<T, MAX>(), slots)?, filled: filled(false, slots)?, is_rest: false })
     }
 
     /// The difference between the exact result and the nearest f64.
-    pub(crate) fn rest(cells: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { is_rest: true, ..Self::new(cells)? })
+    pub(crate) fn rest(slots: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { is_rest: true, ..Self::new(slots)? })
     }
 
     #[inline(always)]
@@ -67,13 +75,13 @@ impl<T: Compute, const MAX: bool> Extreme<T, MAX> {
         }
     }
 
-    fn result(&self, cell: usize) -> f64 {
+    fn result(&self, slot: usize) -> f64 {
         // Adding +0.0 turns −0.0 into +0.0.
-        let is_filled = self.filled[cell] || self.best[cell] != worst::<T, MAX>();
+        let is_filled = self.filled[slot] || self.best[slot] != worst::<T, MAX>();
         match (is_filled, self.is_rest) {
             (false, _) => f64::NAN,
-            (true, false) => self.best[cell].to_f64() + 0.0,
-            (true, true) => self.best[cell].rest(),
+            (true, false) => self.best[slot].to_f64() + 0.0,
+            (true, true) => self.best[slot].rest(),
         }
     }
 }
@@ -113,7 +121,7 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Extreme<T, MAX> {
 
     #[inline(always)]
     fn take_run<const N: usize>(&mut self, at: usize, lanes: &[T; N], block: &Block<'_, T, N>) {
-        self.put(at, best_of::<T, MAX>(lanes), block.values());
+        self.put(at, best_of::<T, MAX, N>(lanes), block.values());
         self.take_short(at, block.tail, 0);
     }
 
@@ -124,12 +132,12 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Extreme<T, MAX> {
     }
 }
 
-impl<T: Compute, const MAX: bool> Cells for Extreme<T, MAX> {
+impl<T: Compute, const MAX: bool> TypedAccumulator for Extreme<T, MAX> {
     type Value = T;
     type State = (T, bool);
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { is_rest: self.is_rest, ..Self::new(cells)? })
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { is_rest: self.is_rest, ..Self::new(slots)? })
     }
 
     fn clear(&mut self) {
@@ -155,14 +163,14 @@ impl<T: Compute, const MAX: bool> Cells for Extreme<T, MAX> {
     }
 
     #[inline]
-    fn state(&self, cell: usize) -> (T, bool) {
-        (self.best[cell], self.filled[cell])
+    fn state(&self, slot: usize) -> (T, bool) {
+        (self.best[slot], self.filled[slot])
     }
 
     #[inline]
-    fn join(&mut self, cell: usize, (best, filled): (T, bool)) {
-        self.best[cell] = better::<T, MAX>(best, self.best[cell]);
-        self.filled[cell] |= filled;
+    fn join(&mut self, slot: usize, (best, filled): (T, bool)) {
+        self.best[slot] = better::<T, MAX>(best, self.best[slot]);
+        self.filled[slot] |= filled;
     }
 
     fn takes_statistics(&self) -> bool {
@@ -176,12 +184,12 @@ impl<T: Compute, const MAX: bool> Cells for Extreme<T, MAX> {
         }
     }
 
-    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
-        out[0] = self.result(cell);
+    fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
+        out[0] = self.result(slot);
     }
 }
 
-/// Minimum and maximum of the values that are not NaN: two numbers per cell.
+/// Minimum and maximum of the values that are not NaN: two numbers per slot.
 #[derive(Debug)]
 pub(crate) struct Range<T> {
     min: Extreme<T, false>,
@@ -192,23 +200,23 @@ impl<T: Compute> Range<T> {
     /// Values per block. Each block is read twice in a row, so it must stay in the L1 cache.
     const PIECE: usize = 2048;
 
-    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { min: Extreme::new(cells)?, max: Extreme::new(cells)? })
+    pub(crate) fn new(slots: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { min: Extreme::new(slots)?, max: Extreme::new(slots)? })
     }
 }
 
-impl<T: Compute> Cells for Range<T> {
+impl<T: Compute> TypedAccumulator for Range<T> {
     type Value = T;
     type State = ((T, bool), (T, bool));
     const WIDTH: usize = 2;
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(cells)
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Self::new(slots)
     }
 
     fn clear(&mut self) {
-        Cells::clear(&mut self.min);
-        Cells::clear(&mut self.max);
+        TypedAccumulator::clear(&mut self.min);
+        TypedAccumulator::clear(&mut self.max);
     }
 
     fn len(&self) -> usize {
@@ -243,14 +251,14 @@ impl<T: Compute> Cells for Range<T> {
     }
 
     #[inline]
-    fn state(&self, cell: usize) -> Self::State {
-        (self.min.state(cell), self.max.state(cell))
+    fn state(&self, slot: usize) -> Self::State {
+        (self.min.state(slot), self.max.state(slot))
     }
 
     #[inline]
-    fn join(&mut self, cell: usize, later: Self::State) {
-        self.min.join(cell, later.0);
-        self.max.join(cell, later.1);
+    fn join(&mut self, slot: usize, later: Self::State) {
+        self.min.join(slot, later.0);
+        self.max.join(slot, later.1);
     }
 
     fn takes_statistics(&self) -> bool {
@@ -258,11 +266,11 @@ impl<T: Compute> Cells for Range<T> {
     }
 
     fn fold_statistics(&mut self, at: usize, known: &Statistics) {
-        Cells::fold_statistics(&mut self.min, at, known);
-        Cells::fold_statistics(&mut self.max, at, known);
+        TypedAccumulator::fold_statistics(&mut self.min, at, known);
+        TypedAccumulator::fold_statistics(&mut self.max, at, known);
     }
 
-    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
-        (out[0], out[1]) = (self.min.result(cell), self.max.result(cell));
+    fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
+        (out[0], out[1]) = (self.min.result(slot), self.max.result(slot));
     }
 }

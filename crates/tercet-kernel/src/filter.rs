@@ -46,8 +46,8 @@ impl Filter {
         values.all(|values| vectorized(All(self.typed(values))))
     }
 
-    fn typed<'a, T: Compute>(&self, values: &'a [T]) -> Test<'a, T> {
-        Test {
+    fn typed<'a, T: Compute>(&self, values: &'a [T]) -> TypedFilter<'a, T> {
+        TypedFilter {
             values,
             low: T::from_value(self.low),
             high: T::from_value(self.high),
@@ -63,7 +63,7 @@ impl Filter {
 }
 
 /// A filter of one type, and the values to test.
-struct Test<'a, T> {
+struct TypedFilter<'a, T> {
     values: &'a [T],
     low: T,
     high: T,
@@ -72,7 +72,7 @@ struct Test<'a, T> {
     null_passes: bool,
 }
 
-impl<T: Compute> Test<'_, T> {
+impl<T: Compute> TypedFilter<'_, T> {
     #[inline(always)]
     fn passes(&self, value: T) -> bool {
         let is = |other: Option<T>| other.is_some_and(|other| value == other);
@@ -83,7 +83,7 @@ impl<T: Compute> Test<'_, T> {
 }
 
 struct Mask<'a, T> {
-    test: Test<'a, T>,
+    test: TypedFilter<'a, T>,
     out: &'a mut [bool],
 }
 
@@ -98,7 +98,7 @@ impl<T: Compute> Work for Mask<'_, T> {
     }
 }
 
-struct All<'a, T>(Test<'a, T>);
+struct All<'a, T>(TypedFilter<'a, T>);
 
 impl<T: Compute> Work for All<'_, T> {
     type Output = bool;

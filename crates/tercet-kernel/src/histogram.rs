@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::sum::to_f64;
+use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
 /// Ranges narrower than this count as a single value.
 pub const TINY_RANGE: f64 = f64::EPSILON;
@@ -25,18 +25,18 @@ pub(crate) struct FiniteRange<T> {
 }
 
 impl<T: Compute> FiniteRange<T> {
-    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { range: filled([f64::INFINITY, f64::NEG_INFINITY], cells)?, value: PhantomData })
+    pub(crate) fn new(slots: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { range: filled([f64::INFINITY, f64::NEG_INFINITY], slots)?, value: PhantomData })
     }
 }
 
-impl<T: Compute> Cells for FiniteRange<T> {
+impl<T: Compute> TypedAccumulator for FiniteRange<T> {
     type Value = T;
     type State = [f64; 2];
     const WIDTH: usize = 2;
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(cells)
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Self::new(slots)
     }
 
     fn clear(&mut self) {
@@ -49,8 +49,8 @@ impl<T: Compute> Cells for FiniteRange<T> {
 
     fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
         for row in rows {
-            for (cell, &value) in (at..).zip(*row) {
-                self.one(cell, value, 0);
+            for (slot, &value) in (at..).zip(*row) {
+                self.one(slot, value, 0);
             }
         }
     }
@@ -72,18 +72,18 @@ impl<T: Compute> Cells for FiniteRange<T> {
     }
 
     #[inline]
-    fn state(&self, cell: usize) -> [f64; 2] {
-        self.range[cell]
+    fn state(&self, slot: usize) -> [f64; 2] {
+        self.range[slot]
     }
 
     #[inline]
-    fn join(&mut self, cell: usize, [min, max]: [f64; 2]) {
-        let range = &mut self.range[cell];
+    fn join(&mut self, slot: usize, [min, max]: [f64; 2]) {
+        let range = &mut self.range[slot];
         *range = [range[0].min(min), range[1].max(max)];
     }
 
-    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
-        let [min, max] = self.range[cell];
+    fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
+        let [min, max] = self.range[slot];
         // Adding +0.0 turns −0.0 into +0.0.
         out.copy_from_slice(&if min <= max { [min + 0.0, max + 0.0] } else { [f64::NAN; 2] });
     }
@@ -109,18 +109,18 @@ impl Outliers {
     }
 }
 
-/// Histogram counts: one number per bin for each cell. NaN is not counted.
+/// Histogram counts: one number per bin for each slot. NaN is not counted.
 #[derive(Debug)]
 pub(crate) struct Histogram<T> {
     counts: Vec<u64>,
     bins: Vec<Bins>,
-    /// Numbers per cell: of the bins, and of the outliers.
-    per_cell: usize,
+    /// Numbers per slot: of the bins, and of the outliers.
+    per_slot: usize,
     outliers: Outliers,
     value: PhantomData<T>,
 }
 
-/// Bins of one cell.
+/// Bins of one slot.
 #[derive(Clone, Copy, Debug)]
 struct Bins {
     min: f64,
@@ -178,12 +178,12 @@ impl Bins {
 }
 
 impl<T: Compute> Histogram<T> {
-    /// Creates a histogram. `range` returns the range of a cell.
+    /// Creates a histogram. `range` returns the range of a slot.
     pub(crate) fn new(
         bins: usize,
         outliers: Outliers,
         range: &dyn Fn(usize) -> [f64; 2],
-        cells: usize,
+        slots: usize,
     ) -> Result<Self, OutOfMemory> {
         let of = |[min, max]: [f64; 2]| Bins {
             min,
@@ -195,19 +195,19 @@ impl<T: Compute> Histogram<T> {
             },
             last: bins.saturating_sub(1),
         };
-        let mut own = filled(of([f64::NAN; 2]), cells)?;
-        for (cell, own) in own.iter_mut().enumerate() {
-            *own = of(range(cell));
+        let mut own = filled(of([f64::NAN; 2]), slots)?;
+        for (slot, own) in own.iter_mut().enumerate() {
+            *own = of(range(slot));
         }
-        let per_cell = bins + outliers.width();
-        let counts = filled(0, cells.saturating_mul(per_cell))?;
-        Ok(Self { counts, bins: own, per_cell, outliers, value: PhantomData })
+        let per_slot = bins + outliers.width();
+        let counts = filled(0, slots.saturating_mul(per_slot))?;
+        Ok(Self { counts, bins: own, per_slot, outliers, value: PhantomData })
     }
 
     #[inline(always)]
     fn run(&mut self, at: usize, values: &[T]) {
         let bins = self.bins[at];
-        let counts = &mut self.counts[at * self.per_cell..(at + 1) * self.per_cell];
+        let counts = &mut self.counts[at * self.per_slot..(at + 1) * self.per_slot];
         let values = values.iter().map(|value| value.to_f64()).filter(|value| !value.is_nan());
         match self.outliers {
             Outliers::InEndBins => values.for_each(|value| counts[bins.bin(value)] += 1),
@@ -216,16 +216,16 @@ impl<T: Compute> Histogram<T> {
     }
 }
 
-impl<T: Compute> Cells for Histogram<T> {
+impl<T: Compute> TypedAccumulator for Histogram<T> {
     type Value = T;
-    /// Unused: counts are merged by cell, not by state.
+    /// Unused: counts are merged by slot, not by state.
     type State = ();
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
         let mut bins = self.bins.clone();
-        bins.resize(cells, Bins { min: f64::NAN, max: f64::NAN, width: 0.0, single: true, last: 0 });
-        let counts = filled(0, cells.saturating_mul(self.per_cell))?;
-        Ok(Self { counts, bins, per_cell: self.per_cell, outliers: self.outliers, value: PhantomData })
+        bins.resize(slots, Bins { min: f64::NAN, max: f64::NAN, width: 0.0, single: true, last: 0 });
+        let counts = filled(0, slots.saturating_mul(self.per_slot))?;
+        Ok(Self { counts, bins, per_slot: self.per_slot, outliers: self.outliers, value: PhantomData })
     }
 
     fn clear(&mut self) {
@@ -238,8 +238,8 @@ impl<T: Compute> Cells for Histogram<T> {
 
     fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
         for row in rows {
-            for (cell, value) in (at..).zip(*row) {
-                self.run(cell, std::slice::from_ref(value));
+            for (slot, value) in (at..).zip(*row) {
+                self.run(slot, std::slice::from_ref(value));
             }
         }
     }
@@ -258,15 +258,15 @@ impl<T: Compute> Cells for Histogram<T> {
 
     fn join(&mut self, _: usize, (): ()) {}
 
-    fn merge_cell(&mut self, cell: usize, later: &Self, from: usize) {
-        let later = &later.counts[from * self.per_cell..(from + 1) * self.per_cell];
-        let own = &mut self.counts[cell * self.per_cell..(cell + 1) * self.per_cell];
+    fn merge_slot(&mut self, slot: usize, later: &Self, from: usize) {
+        let later = &later.counts[from * self.per_slot..(from + 1) * self.per_slot];
+        let own = &mut self.counts[slot * self.per_slot..(slot + 1) * self.per_slot];
         own.iter_mut().zip(later).for_each(|(own, later)| *own += later);
     }
 
-    fn merge_own(&mut self, cell: usize, from: usize) {
-        for bin in 0..self.per_cell {
-            self.counts[cell * self.per_cell + bin] += self.counts[from * self.per_cell + bin];
+    fn merge_own(&mut self, slot: usize, from: usize) {
+        for bin in 0..self.per_slot {
+            self.counts[slot * self.per_slot + bin] += self.counts[from * self.per_slot + bin];
         }
     }
 
@@ -275,11 +275,11 @@ impl<T: Compute> Cells for Histogram<T> {
     }
 
     fn width(&self) -> usize {
-        self.per_cell
+        self.per_slot
     }
 
-    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
-        let counts = &self.counts[cell * self.per_cell..(cell + 1) * self.per_cell];
+    fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
+        let counts = &self.counts[slot * self.per_slot..(slot + 1) * self.per_slot];
         for (out, &count) in out.iter_mut().zip(counts) {
             *out = to_f64(count);
         }

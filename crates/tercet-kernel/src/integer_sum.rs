@@ -3,10 +3,10 @@
 use tercet_core::tensor::OutOfMemory;
 
 use crate::accumulator::Statistics;
-use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Target, Tile};
 use crate::sum::{MAGNITUDE, PLAIN, SumResult, integer_result};
+use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
 /// An integer that is added in two halves, so that lanes cannot overflow.
 pub(crate) trait Whole: Compute {
@@ -54,12 +54,12 @@ pub(crate) struct IntegerSum<T, const TERM: u8> {
 }
 
 impl<T: Whole, const TERM: u8> IntegerSum<T, TERM> {
-    pub(crate) fn new(result: SumResult, cells: usize) -> Result<Self, OutOfMemory> {
+    pub(crate) fn new(result: SumResult, slots: usize) -> Result<Self, OutOfMemory> {
         Ok(Self {
-            low: filled(0, cells)?,
-            high: filled(0, cells)?,
+            low: filled(0, slots)?,
+            high: filled(0, slots)?,
             pending: 0,
-            sum: filled(0, cells)?,
+            sum: filled(0, slots)?,
             result,
             value: std::marker::PhantomData,
         })
@@ -141,12 +141,12 @@ fn joined(low: u64, high: i64) -> i128 {
     i128::from(low) + (i128::from(high) << 32)
 }
 
-impl<T: Whole, const TERM: u8> Cells for IntegerSum<T, TERM> {
+impl<T: Whole, const TERM: u8> TypedAccumulator for IntegerSum<T, TERM> {
     type Value = T;
     type State = i128;
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(self.result, cells)
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Self::new(self.result, slots)
     }
 
     fn clear(&mut self) {
@@ -162,7 +162,7 @@ impl<T: Whole, const TERM: u8> Cells for IntegerSum<T, TERM> {
 
     fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
         if self.pending + rows.len() > PENDING {
-            Cells::settle(self);
+            TypedAccumulator::settle(self);
         }
         self.pending += rows.len();
         lanes::rows(self, at, rows, &[]);
@@ -187,13 +187,13 @@ impl<T: Whole, const TERM: u8> Cells for IntegerSum<T, TERM> {
     }
 
     #[inline]
-    fn state(&self, cell: usize) -> i128 {
-        self.sum[cell]
+    fn state(&self, slot: usize) -> i128 {
+        self.sum[slot]
     }
 
     #[inline]
-    fn join(&mut self, cell: usize, later: i128) {
-        self.sum[cell] += later;
+    fn join(&mut self, slot: usize, later: i128) {
+        self.sum[slot] += later;
     }
 
     fn takes_statistics(&self) -> bool {
@@ -204,7 +204,7 @@ impl<T: Whole, const TERM: u8> Cells for IntegerSum<T, TERM> {
         self.sum[at] += known.range.whole;
     }
 
-    fn finish(&self, cell: usize, count: u64, out: &mut [f64]) {
-        out[0] = integer_result(self.result, self.sum[cell], count);
+    fn finish(&self, slot: usize, count: u64, out: &mut [f64]) {
+        out[0] = integer_result(self.result, self.sum[slot], count);
     }
 }

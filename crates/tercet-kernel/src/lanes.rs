@@ -1,42 +1,44 @@
 //! Lane-wise loops over values: a fixed number of independent partial results, so that no chain of dependent operations
 //! limits throughput.
 
-use crate::cells::TypedRuns;
 use crate::compute::Compute;
 use crate::simd::{Work, vectorized};
+use crate::typed::TypedRuns;
 
 /// Runs shorter than this are folded without lanes.
 const SHORT: usize = 32;
+/// Runs up to this length are folded with few lanes, because lanes are folded at the end of every run.
+const MEDIUM: usize = 256;
 
-/// Cells that support lane-wise folding. All methods must be `#[inline(always)]`, with loops over `0..N`.
+/// Accumulators that support lane-wise folding. All methods must be `#[inline(always)]`, with loops over `0..N`.
 pub(crate) trait Kernel<T: Compute> {
     /// Partial results, one array per quantity.
     type Lanes<const N: usize>: Copy;
     /// Maximum number of values per lane in a run.
     const STEPS: usize = 256;
     /// Maximum number of rows folded at once. Few rows are read in their order, as memory likes it; many rows touch the
-    /// states of their cells less often.
+    /// states of their slots less often.
     const ROWS: usize = 64;
     /// Whether lane state is large enough that half the number of lanes fills the registers.
     const HEAVY: bool = false;
-    /// Creates empty lanes. Lanes of columns belong to the cells starting at `at`, lanes of a run to cell `at`.
+    /// Creates empty lanes. Lanes of columns belong to the slots starting at `at`, lanes of a run to slot `at`.
     fn start<const N: usize>(&self, target: Target, first: &[T; N]) -> Self::Lanes<N>;
     /// Folds one value into each lane; `number` counts the steps.
     fn step<const N: usize>(lanes: &mut Self::Lanes<N>, values: &[T; N], number: u32);
-    /// Folds lanes of columns into their cells.
+    /// Folds lanes of columns into their slots.
     fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Self::Lanes<N>, tile: &Tile<'_, T>);
-    /// Folds the lanes of a run, and the tail that did not fill the lanes, into one cell.
+    /// Folds the lanes of a run, and the tail that did not fill the lanes, into one slot.
     fn take_run<const N: usize>(&mut self, at: usize, lanes: &Self::Lanes<N>, block: &Block<'_, T, N>);
-    /// Folds a few values into one cell.
+    /// Folds a few values into one slot.
     fn take_short(&mut self, at: usize, values: &[T], index: u64);
 }
 
-/// Target cells of lanes.
+/// Target slots of lanes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
-    /// All lanes belong to one cell.
+    /// All lanes belong to one slot.
     One(usize),
-    /// Each lane belongs to a separate cell; this is the first.
+    /// Each lane belongs to a separate slot; this is the first.
     Each(usize),
 }
 
@@ -70,7 +72,7 @@ impl<T: Compute> Tile<'_, T> {
     }
 }
 
-/// Consecutive values of one cell.
+/// Consecutive values of one slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'a, T, const N: usize> {
     pub(crate) groups: &'a [[T; N]],
@@ -104,7 +106,7 @@ impl<T: Compute, const N: usize> Block<'_, T, N> {
     }
 }
 
-/// Folds rows into cells.
+/// Folds rows into slots.
 pub(crate) fn rows<T: Compute, K: Kernel<T>>(kernel: &mut K, at: usize, rows: &[&[T]], indices: &[u64]) {
     for (number, rows) in rows.chunks(K::ROWS).enumerate() {
         let indices = indices.get(number * K::ROWS..).unwrap_or_default();
@@ -112,7 +114,7 @@ pub(crate) fn rows<T: Compute, K: Kernel<T>>(kernel: &mut K, at: usize, rows: &[
     }
 }
 
-/// Folds runs into cells.
+/// Folds runs into slots.
 pub(crate) fn runs<T: Compute, K: Kernel<T>>(kernel: &mut K, at: usize, runs: &TypedRuns<'_, T>) {
     if runs.len < SHORT {
         for run in 0..runs.count {
@@ -188,7 +190,13 @@ impl<T: Compute, K: Kernel<T>> Work for Long<'_, T, K> {
     type Output = ();
     #[inline(always)]
     fn work(self) {
-        if K::HEAVY { self.blocks::<16>() } else { self.blocks::<32>() }
+        if self.runs.len <= MEDIUM {
+            self.blocks::<8>();
+        } else if K::HEAVY {
+            self.blocks::<16>();
+        } else {
+            self.blocks::<32>();
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reductions and comparisons over slices.
 //!
 //! Ten element types are widened to four compute types ([`widen()`]), so every reduction is compiled four times, not
-//! ten. A reduction is an [`Accumulator`]: the states of many output elements, called cells in the code, into which rows and runs of
+//! ten. A reduction is an [`Accumulator`]: the states of many output elements (slots), into which rows and runs of
 //! values are folded, with one dynamic call per piece of data. This crate has no notion of files, chunks or threads.
 //!
 //! The number of lanes is fixed in the source and floating-point contraction is never used: results do not depend on
@@ -19,7 +19,6 @@
 
 mod accumulator;
 mod arg;
-mod cells;
 mod compute;
 mod covariance;
 mod decode;
@@ -39,6 +38,7 @@ mod softmax;
 mod sum;
 mod tally;
 mod transform;
+mod typed;
 mod widen;
 
 pub use accumulator::{Accumulator, Counts, Runs, Statistics, StatisticsRange};
@@ -51,7 +51,7 @@ pub use op::Op;
 pub use order::{Capacity, Quantile, Search};
 pub use roll::{Roll, RollPadding, Rolled, Scan, roll};
 pub use round::{BitRounding, largest_error};
-pub use transform::{CellNumbers, Formula, Plane, PlaneKernel, Real};
+pub use transform::{Formula, Plane, PlaneKernel, Real, SlotNumbers};
 pub use widen::{from_half, gather, widen};
 
 #[cfg(test)]

@@ -5,17 +5,17 @@
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Target, Tile, across};
+use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
 /// Cancellation limit. Squared differences are from the current mean; if their sum exceeds the true sum of squares by
 /// more than this factor, they are computed again from the mean of the block.
-const CANCELLED: f64 = 64.0;
+const CANCELLED: f64 = 8.0;
 
-/// Count, mean and variance of each cell: three numbers. Infinities make the variance NaN.
+/// Count, mean and variance of each slot: three numbers. Infinities make the variance NaN.
 ///
-/// With `SKIP`, NaN values are skipped; otherwise one NaN makes all results of its cell NaN.
+/// With `SKIP`, NaN values are skipped; otherwise one NaN makes all results of its slot NaN.
 #[derive(Debug)]
 pub(crate) struct Moments<T, const SKIP: bool> {
     number: Vec<f64>,
@@ -28,7 +28,7 @@ pub(crate) struct Moments<T, const SKIP: bool> {
     pivot: Vec<T>,
 }
 
-/// Settled state of a cell: count, mean, rest of the mean, squares, pivot.
+/// Settled state of a slot: count, mean, rest of the mean, squares, pivot.
 pub(crate) type State<T> = (f64, f64, f64, f64, T);
 
 /// Moments of one block of values: the mean is `shift + off`.
@@ -61,13 +61,13 @@ impl Found {
 }
 
 impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
-    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
-        let zeros = || filled(0.0, cells);
-        let pivot = filled(T::default(), if T::FLOAT { 0 } else { cells })?;
+    pub(crate) fn new(slots: usize) -> Result<Self, OutOfMemory> {
+        let zeros = || filled(0.0, slots);
+        let pivot = filled(T::default(), if T::FLOAT { 0 } else { slots })?;
         Ok(Self { number: zeros()?, mean: zeros()?, rest: zeros()?, squares: zeros()?, pivot })
     }
 
-    /// Pivot of a cell.
+    /// Pivot of a slot.
     #[inline(always)]
     fn pivot(&self, at: usize, first: T) -> T {
         if T::FLOAT {
@@ -79,7 +79,7 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
         }
     }
 
-    /// Shift of a cell: the current mean, or the first value of an empty cell.
+    /// Shift of a slot: the current mean, or the first value of an empty slot.
     #[inline(always)]
     fn shift(&self, at: usize, first: T, pivot: T) -> f64 {
         let first = if T::FLOAT { first.to_f64() } else { first.minus(pivot) };
@@ -94,13 +94,13 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
         found.cancelled & (self.number[at] < found.number)
     }
 
-    /// Merges a block into a cell.
+    /// Merges a block into a slot.
     #[inline(always)]
     fn put(&mut self, at: usize, found: Found) {
         let later = (found.number, found.shift, found.off, found.squares);
         let difference = (found.shift - self.mean[at]) + (found.off - self.rest[at]);
-        let cell = (&mut self.number[at], &mut self.mean[at], &mut self.rest[at], &mut self.squares[at]);
-        join(cell, later, difference);
+        let slot = (&mut self.number[at], &mut self.mean[at], &mut self.rest[at], &mut self.squares[at]);
+        join(slot, later, difference);
     }
 
     fn measure<const N: usize>(&self, at: usize, lanes: &Lanes<T, N>, block: &Block<'_, T, N>) -> Found {
@@ -169,7 +169,7 @@ fn join(
     let is_finite = difference.is_finite();
     // Infinite means follow the addition rules of infinities.
     let off = if is_finite { *rest + difference * weight } else { later.1 + later.2 };
-    // An empty cell takes the mean as it is: the sum of both parts would lose the digits of the second.
+    // An empty slot takes the mean as it is: the sum of both parts would lose the digits of the second.
     let is_first = (*number == 0.0) & is_finite;
     let (mean_so_far, off) = if is_first { (later.1, later.2) } else { (*mean, off) };
     let sum = mean_so_far + off;
@@ -280,13 +280,13 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
     }
 }
 
-impl<T: Compute, const SKIP: bool> Cells for Moments<T, SKIP> {
+impl<T: Compute, const SKIP: bool> TypedAccumulator for Moments<T, SKIP> {
     type Value = T;
     type State = State<T>;
     const WIDTH: usize = 3;
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(cells)
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Self::new(slots)
     }
 
     fn clear(&mut self) {
@@ -314,33 +314,33 @@ impl<T: Compute, const SKIP: bool> Cells for Moments<T, SKIP> {
     }
 
     #[inline]
-    fn state(&self, cell: usize) -> State<T> {
-        let pivot = if T::FLOAT { T::default() } else { self.pivot[cell] };
-        (self.number[cell], self.mean[cell], self.rest[cell], self.squares[cell], pivot)
+    fn state(&self, slot: usize) -> State<T> {
+        let pivot = if T::FLOAT { T::default() } else { self.pivot[slot] };
+        (self.number[slot], self.mean[slot], self.rest[slot], self.squares[slot], pivot)
     }
 
     #[inline]
-    fn join(&mut self, cell: usize, (number, mean, rest, squares, pivot): State<T>) {
+    fn join(&mut self, slot: usize, (number, mean, rest, squares, pivot): State<T>) {
         if number == 0.0 {
             return;
         }
-        let own = self.pivot(cell, pivot);
-        self.set_pivot(cell, own);
+        let own = self.pivot(slot, pivot);
+        self.set_pivot(slot, own);
         let from_pivot = if T::FLOAT { 0.0 } else { pivot.minus(own) };
-        let difference = from_pivot + (mean - self.mean[cell]) + (rest - self.rest[cell]);
+        let difference = from_pivot + (mean - self.mean[slot]) + (rest - self.rest[slot]);
         let states =
-            (&mut self.number[cell], &mut self.mean[cell], &mut self.rest[cell], &mut self.squares[cell]);
+            (&mut self.number[slot], &mut self.mean[slot], &mut self.rest[slot], &mut self.squares[slot]);
         join(states, (number, from_pivot + mean, rest, squares), difference);
     }
 
-    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
-        let number = self.number[cell];
+    fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
+        let number = self.number[slot];
         if number == 0.0 {
             out.copy_from_slice(&[0.0, f64::NAN, f64::NAN]);
             return;
         }
-        let mean = self.mean[cell] + self.rest[cell];
-        let mean = if T::FLOAT { mean } else { self.pivot[cell].to_f64() + mean };
-        out.copy_from_slice(&[number, mean + 0.0, self.squares[cell] / number]);
+        let mean = self.mean[slot] + self.rest[slot];
+        let mean = if T::FLOAT { mean } else { self.pivot[slot].to_f64() + mean };
+        out.copy_from_slice(&[number, mean + 0.0, self.squares[slot] / number]);
     }
 }

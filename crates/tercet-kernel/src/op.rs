@@ -74,7 +74,7 @@ pub enum Op {
     Histogram {
         /// Number of bins.
         bins: usize,
-        /// Range of each output cell, or one range for all.
+        /// Range of each output slot, or one range for all.
         ranges: Arc<[[f64; 2]]>,
         /// Where values outside of the range are counted.
         outliers: Outliers,
@@ -98,7 +98,7 @@ impl Op {
         matches!(self, Self::ArgMin | Self::ArgMax)
     }
 
-    /// Number of results per cell.
+    /// Number of results per slot.
     pub fn width(&self) -> usize {
         match self {
             Self::Range | Self::FiniteRange | Self::SoftmaxTotal => 2,
@@ -128,8 +128,8 @@ impl Op {
         )
     }
 
-    /// Size of the state of a cell in bytes.
-    pub fn cell_bytes(&self) -> usize {
+    /// Size of the state of a slot in bytes.
+    pub fn slot_bytes(&self) -> usize {
         match self {
             Self::Count => 1,
             Self::NanCount | Self::InfCount { .. } | Self::AnyNotFinite | Self::EqualCount(_) => 8,
@@ -143,96 +143,96 @@ impl Op {
         }
     }
 
-    /// Creates an accumulator for an element type. `global` maps a cell to its number in the output.
-    pub fn accumulator(&self, dtype: ElementType, cells: usize, global: &dyn Fn(usize) -> usize) -> Made {
+    /// Creates an accumulator for an element type. `global` maps a slot to its number in the output.
+    pub fn accumulator(&self, dtype: ElementType, slots: usize, global: &dyn Fn(usize) -> usize) -> Made {
         let is_float = matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
         match self {
-            Self::Sum => sum::<PLAIN>(SumResult::Total, dtype, cells),
-            Self::SumRest => sum::<PLAIN>(SumResult::Rest, dtype, cells),
+            Self::Sum => sum::<PLAIN>(SumResult::Total, dtype, slots),
+            Self::SumRest => sum::<PLAIN>(SumResult::Rest, dtype, slots),
             Self::NanMean if is_float => match ComputeType::for_dtype(dtype) {
-                ComputeType::F32 => boxed(FloatSum::<f32, PLAIN, true>::new(SumResult::Mean, false, cells)),
-                _ => boxed(FloatSum::<f64, PLAIN, true>::new(SumResult::Mean, false, cells)),
+                ComputeType::F32 => boxed(FloatSum::<f32, PLAIN, true>::new(SumResult::Mean, false, slots)),
+                _ => boxed(FloatSum::<f64, PLAIN, true>::new(SumResult::Mean, false, slots)),
             },
-            Self::Mean | Self::NanMean => sum::<PLAIN>(SumResult::Mean, dtype, cells),
-            Self::NormL1 => sum::<MAGNITUDE>(SumResult::Total, dtype, cells),
+            Self::Mean | Self::NanMean => sum::<PLAIN>(SumResult::Mean, dtype, slots),
+            Self::NormL1 => sum::<MAGNITUDE>(SumResult::Total, dtype, slots),
             Self::NormL2 => match dtype {
                 // These squares are not exact in f64.
-                ElementType::I32 => boxed(IntegerSum::<i64, SQUARE>::new(SumResult::Root, cells)),
-                ElementType::U32 => boxed(IntegerSum::<u64, SQUARE>::new(SumResult::Root, cells)),
-                ElementType::I64 => boxed(FloatSum::<i64, SQUARE, false>::new(SumResult::Root, false, cells)),
-                ElementType::U64 => boxed(FloatSum::<u64, SQUARE, false>::new(SumResult::Root, false, cells)),
-                _ => sum::<SQUARE>(SumResult::Root, dtype, cells),
+                ElementType::I32 => boxed(IntegerSum::<i64, SQUARE>::new(SumResult::Root, slots)),
+                ElementType::U32 => boxed(IntegerSum::<u64, SQUARE>::new(SumResult::Root, slots)),
+                ElementType::I64 => boxed(FloatSum::<i64, SQUARE, false>::new(SumResult::Root, false, slots)),
+                ElementType::U64 => boxed(FloatSum::<u64, SQUARE, false>::new(SumResult::Root, false, slots)),
+                _ => sum::<SQUARE>(SumResult::Root, dtype, slots),
             },
             Self::EqualCount(Some(number)) => match *number {
-                Value::F32(number) if number.is_nan() => boxed(Tally::<f32, NAN>::new(0.0, false, cells)),
-                Value::F64(number) if number.is_nan() => boxed(Tally::<f64, NAN>::new(0.0, false, cells)),
-                Value::F32(number) => boxed(Tally::<f32, EQUAL>::new(number, false, cells)),
-                Value::F64(number) => boxed(Tally::<f64, EQUAL>::new(number, false, cells)),
-                Value::I64(number) => boxed(Tally::<i64, EQUAL>::new(number, false, cells)),
-                Value::U64(number) => boxed(Tally::<u64, EQUAL>::new(number, false, cells)),
+                Value::F32(number) if number.is_nan() => boxed(Tally::<f32, NAN>::new(0.0, false, slots)),
+                Value::F64(number) if number.is_nan() => boxed(Tally::<f64, NAN>::new(0.0, false, slots)),
+                Value::F32(number) => boxed(Tally::<f32, EQUAL>::new(number, false, slots)),
+                Value::F64(number) => boxed(Tally::<f64, EQUAL>::new(number, false, slots)),
+                Value::I64(number) => boxed(Tally::<i64, EQUAL>::new(number, false, slots)),
+                Value::U64(number) => boxed(Tally::<u64, EQUAL>::new(number, false, slots)),
             },
-            Self::Count => Ok(counter(dtype, cells, false)),
-            Self::EqualCount(None) => Ok(counter(dtype, cells, true)),
+            Self::Count => Ok(counter(dtype, slots, false)),
+            Self::EqualCount(None) => Ok(counter(dtype, slots, true)),
             Self::NanCount | Self::InfCount { .. } | Self::AnyNotFinite if !is_float => {
-                Ok(counter(dtype, cells, true))
+                Ok(counter(dtype, slots, true))
             }
             Self::NanCount => match ComputeType::for_dtype(dtype) {
-                ComputeType::F32 => boxed(Tally::<f32, NAN>::new(0.0, true, cells)),
-                _ => boxed(Tally::<f64, NAN>::new(0.0, true, cells)),
+                ComputeType::F32 => boxed(Tally::<f32, NAN>::new(0.0, true, slots)),
+                _ => boxed(Tally::<f64, NAN>::new(0.0, true, slots)),
             },
             &Self::InfCount { any } => match ComputeType::for_dtype(dtype) {
-                ComputeType::F32 => boxed(Tally::<f32, INFINITE>::new(0.0, any, cells)),
-                _ => boxed(Tally::<f64, INFINITE>::new(0.0, any, cells)),
+                ComputeType::F32 => boxed(Tally::<f32, INFINITE>::new(0.0, any, slots)),
+                _ => boxed(Tally::<f64, INFINITE>::new(0.0, any, slots)),
             },
             Self::AnyNotFinite => match ComputeType::for_dtype(dtype) {
-                ComputeType::F32 => boxed(Tally::<f32, NOT_FINITE>::new(0.0, true, cells)),
-                _ => boxed(Tally::<f64, NOT_FINITE>::new(0.0, true, cells)),
+                ComputeType::F32 => boxed(Tally::<f32, NOT_FINITE>::new(0.0, true, slots)),
+                _ => boxed(Tally::<f64, NOT_FINITE>::new(0.0, true, slots)),
             },
             Self::Product => match ComputeType::for_dtype(dtype) {
-                ComputeType::F32 => boxed(Product::<f32, false>::new(cells)),
-                ComputeType::F64 if is_float => boxed(Product::<f64, true>::new(cells)),
-                ComputeType::F64 => boxed(Product::<f64, false>::new(cells)),
-                ComputeType::I64 => boxed(Product::<i64, false>::new(cells)),
-                ComputeType::U64 => boxed(Product::<u64, false>::new(cells)),
+                ComputeType::F32 => boxed(Product::<f32, false>::new(slots)),
+                ComputeType::F64 if is_float => boxed(Product::<f64, true>::new(slots)),
+                ComputeType::F64 => boxed(Product::<f64, false>::new(slots)),
+                ComputeType::I64 => boxed(Product::<i64, false>::new(slots)),
+                ComputeType::U64 => boxed(Product::<u64, false>::new(slots)),
             },
             Self::Moments { skip_nan: true } if is_float => match ComputeType::for_dtype(dtype) {
-                ComputeType::F32 => boxed(Moments::<f32, true>::new(cells)),
-                _ => boxed(Moments::<f64, true>::new(cells)),
+                ComputeType::F32 => boxed(Moments::<f32, true>::new(slots)),
+                _ => boxed(Moments::<f64, true>::new(slots)),
             },
             Self::SoftmaxTotal => match ComputeType::for_dtype(dtype) {
-                ComputeType::F32 => boxed(SoftmaxTotal::<f32>::new(cells)),
-                ComputeType::F64 => boxed(SoftmaxTotal::<f64>::new(cells)),
-                ComputeType::I64 => boxed(SoftmaxTotal::<i64>::new(cells)),
-                ComputeType::U64 => boxed(SoftmaxTotal::<u64>::new(cells)),
+                ComputeType::F32 => boxed(SoftmaxTotal::<f32>::new(slots)),
+                ComputeType::F64 => boxed(SoftmaxTotal::<f64>::new(slots)),
+                ComputeType::I64 => boxed(SoftmaxTotal::<i64>::new(slots)),
+                ComputeType::U64 => boxed(SoftmaxTotal::<u64>::new(slots)),
             },
             _ => match ComputeType::for_dtype(dtype) {
-                ComputeType::F32 => self.typed::<f32>(cells, global),
-                ComputeType::F64 => self.typed::<f64>(cells, global),
-                ComputeType::I64 => self.typed::<i64>(cells, global),
-                ComputeType::U64 => self.typed::<u64>(cells, global),
+                ComputeType::F32 => self.typed::<f32>(slots, global),
+                ComputeType::F64 => self.typed::<f64>(slots, global),
+                ComputeType::I64 => self.typed::<i64>(slots, global),
+                ComputeType::U64 => self.typed::<u64>(slots, global),
             },
         }
     }
 
     /// Reductions with the same implementation for all types.
-    fn typed<T: Compute>(&self, cells: usize, global: &dyn Fn(usize) -> usize) -> Made {
+    fn typed<T: Compute>(&self, slots: usize, global: &dyn Fn(usize) -> usize) -> Made {
         match self {
-            Self::Min => boxed(Extreme::<T, false>::new(cells)),
-            Self::Max => boxed(Extreme::<T, true>::new(cells)),
-            Self::MinRest => boxed(Extreme::<T, false>::rest(cells)),
-            Self::MaxRest => boxed(Extreme::<T, true>::rest(cells)),
-            Self::Range => boxed(Range::<T>::new(cells)),
-            Self::FiniteRange => boxed(FiniteRange::<T>::new(cells)),
-            Self::ArgMin => boxed(Arg::<T, false>::new(cells)),
-            Self::ArgMax => boxed(Arg::<T, true>::new(cells)),
+            Self::Min => boxed(Extreme::<T, false>::new(slots)),
+            Self::Max => boxed(Extreme::<T, true>::new(slots)),
+            Self::MinRest => boxed(Extreme::<T, false>::rest(slots)),
+            Self::MaxRest => boxed(Extreme::<T, true>::rest(slots)),
+            Self::Range => boxed(Range::<T>::new(slots)),
+            Self::FiniteRange => boxed(FiniteRange::<T>::new(slots)),
+            Self::ArgMin => boxed(Arg::<T, false>::new(slots)),
+            Self::ArgMax => boxed(Arg::<T, true>::new(slots)),
             Self::Histogram { bins, ranges, outliers } => {
-                let range = |cell: usize| match ranges[..] {
+                let range = |slot: usize| match ranges[..] {
                     [all] => all,
-                    _ => ranges.get(global(cell)).copied().unwrap_or([f64::NAN; 2]),
+                    _ => ranges.get(global(slot)).copied().unwrap_or([f64::NAN; 2]),
                 };
-                boxed(Histogram::<T>::new(*bins, *outliers, &range, cells))
+                boxed(Histogram::<T>::new(*bins, *outliers, &range, slots))
             }
-            _ => boxed(Moments::<T, false>::new(cells)),
+            _ => boxed(Moments::<T, false>::new(slots)),
         }
     }
 }
@@ -241,16 +241,16 @@ fn boxed<A: Accumulator>(made: Result<A, OutOfMemory>) -> Made {
     Ok(Box::new(made?))
 }
 
-fn counter(dtype: ElementType, cells: usize, never: bool) -> Box<dyn Accumulator> {
-    Box::new(Count { cells, compute: ComputeType::for_dtype(dtype), never })
+fn counter(dtype: ElementType, slots: usize, never: bool) -> Box<dyn Accumulator> {
+    Box::new(Count { slots, compute: ComputeType::for_dtype(dtype), never })
 }
 
-fn sum<const TERM: u8>(result: SumResult, dtype: ElementType, cells: usize) -> Made {
+fn sum<const TERM: u8>(result: SumResult, dtype: ElementType, slots: usize) -> Made {
     let exact = !matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
     match ComputeType::for_dtype(dtype) {
-        ComputeType::F32 => boxed(FloatSum::<f32, TERM, false>::new(result, exact, cells)),
-        ComputeType::F64 => boxed(FloatSum::<f64, TERM, false>::new(result, exact, cells)),
-        ComputeType::I64 => boxed(IntegerSum::<i64, TERM>::new(result, cells)),
-        ComputeType::U64 => boxed(IntegerSum::<u64, TERM>::new(result, cells)),
+        ComputeType::F32 => boxed(FloatSum::<f32, TERM, false>::new(result, exact, slots)),
+        ComputeType::F64 => boxed(FloatSum::<f64, TERM, false>::new(result, exact, slots)),
+        ComputeType::I64 => boxed(IntegerSum::<i64, TERM>::new(result, slots)),
+        ComputeType::U64 => boxed(IntegerSum::<u64, TERM>::new(result, slots)),
     }
 }

@@ -1,4 +1,4 @@
-//! Order statistics: quantiles of cells whose values fit in memory ([`Columns`]), and of larger ones, digit by digit
+//! Order statistics: quantiles of slots whose values fit in memory ([`Columns`]), and of larger ones, digit by digit
 //! ([`Search`]). Both are exact, so the choice does not affect the result.
 
 mod columns;
@@ -19,30 +19,30 @@ use crate::compute::ComputeType;
 
 pub use self::search::Search;
 
-/// Number of values that each cell can hold.
+/// Number of values that each slot can hold.
 #[derive(Clone, Debug)]
 pub enum Capacity {
-    /// The same number for all cells.
+    /// The same number for all slots.
     Same {
-        /// Number of cells.
-        cells: usize,
-        /// Values per cell.
+        /// Number of slots.
+        slots: usize,
+        /// Values per slot.
         values: usize,
     },
-    /// Start of the values of each cell, and the end of the last cell.
+    /// Start of the values of each slot, and the end of the last slot.
     Each(Vec<usize>),
 }
 
 impl Capacity {
-    fn cells(&self) -> usize {
+    fn slots(&self) -> usize {
         match self {
-            Self::Same { cells, .. } => *cells,
+            Self::Same { slots, .. } => *slots,
             Self::Each(starts) => starts.len().saturating_sub(1),
         }
     }
 }
 
-/// Quantile of the values of each cell: position q·(n − 1) of the sorted values, with linear interpolation. NaN for no
+/// Quantile of the values of each slot: position q·(n − 1) of the sorted values, with linear interpolation. NaN for no
 /// values, and if any value is NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantile {

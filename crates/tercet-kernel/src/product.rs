@@ -2,9 +2,9 @@
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Target, Tile};
+use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
 /// Exponent bits of an f64, and their position.
 const EXPONENT: u64 = 0x7ff << DIGITS;
@@ -74,8 +74,8 @@ pub(crate) struct Product<T, const WIDE: bool> {
 }
 
 impl<T: Compute, const WIDE: bool> Product<T, WIDE> {
-    /// Values per group: f32 magnitudes are at least 2^-149, integers are below 2^64.
-    const GROUP: usize = if WIDE {
+    /// Values that are multiplied before the exponent is split off: f32 magnitudes are at least 2^-149, integers are below 2^64.
+    const GROUP: u32 = if WIDE {
         4
     } else if T::FLOAT && size_of::<T>() == 4 {
         6
@@ -83,8 +83,8 @@ impl<T: Compute, const WIDE: bool> Product<T, WIDE> {
         15
     };
 
-    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
-        let (digits, exponent) = (filled(1.0, cells)?, filled(0, cells)?);
+    pub(crate) fn new(slots: usize) -> Result<Self, OutOfMemory> {
+        let (digits, exponent) = (filled(1.0, slots)?, filled(0, slots)?);
         Ok(Self { digits, exponent, value: std::marker::PhantomData })
     }
 
@@ -102,10 +102,11 @@ impl<T: Compute, const WIDE: bool> Product<T, WIDE> {
     }
 }
 
-/// Products, and minimum and maximum magnitudes.
+/// Products and their exponents; minimum and maximum magnitudes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Products<const N: usize> {
     product: [f64; N],
+    exponent: [i64; N],
     least: [f64; N],
     greatest: [f64; N],
 }
@@ -113,15 +114,23 @@ pub(crate) struct Products<const N: usize> {
 impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
     type Lanes<const N: usize> = Products<N>;
     const HEAVY: bool = true;
-    const STEPS: usize = Self::GROUP;
+    const STEPS: usize = if WIDE { 1 } else { 24 } * Self::GROUP as usize;
+    const ROWS: usize = if WIDE { 1 } else { 8 } * Self::GROUP as usize;
 
     #[inline(always)]
     fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> Products<N> {
-        Products { product: [1.0; N], least: [1.0; N], greatest: [1.0; N] }
+        Products { product: [1.0; N], exponent: [0; N], least: [1.0; N], greatest: [1.0; N] }
     }
 
     #[inline(always)]
-    fn step<const N: usize>(lanes: &mut Products<N>, values: &[T; N], _: u32) {
+    fn step<const N: usize>(lanes: &mut Products<N>, values: &[T; N], number: u32) {
+        if !WIDE && number > 0 && number.is_multiple_of(Self::GROUP) {
+            for lane in 0..N {
+                let (digits, exponent) = split(lanes.product[lane]);
+                lanes.product[lane] = digits;
+                lanes.exponent[lane] += exponent;
+            }
+        }
         for lane in 0..N {
             let x = values[lane].to_f64();
             lanes.product[lane] *= x;
@@ -148,7 +157,10 @@ impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
             let digits = self.digits[at..].first_chunk_mut::<N>();
             if let (Some(digits), Some(exponent)) = (digits, self.exponent[at..].first_chunk_mut::<N>()) {
                 for lane in 0..N {
-                    times((&mut digits[lane], &mut exponent[lane]), (lanes.product[lane], 0));
+                    times(
+                        (&mut digits[lane], &mut exponent[lane]),
+                        (lanes.product[lane], lanes.exponent[lane]),
+                    );
                 }
             }
         } else {
@@ -166,7 +178,7 @@ impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
         }
         if plain {
             let (digits, exponent) = together(&lanes.product);
-            self.put(at, digits, exponent);
+            self.put(at, digits, exponent + lanes.exponent.iter().sum::<i64>());
             self.take_short(at, block.tail, 0);
         } else {
             self.put_each(at, block.values());
@@ -182,12 +194,12 @@ impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
     }
 }
 
-impl<T: Compute, const WIDE: bool> Cells for Product<T, WIDE> {
+impl<T: Compute, const WIDE: bool> TypedAccumulator for Product<T, WIDE> {
     type Value = T;
     type State = (f64, i64);
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(cells)
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Self::new(slots)
     }
 
     fn clear(&mut self) {
@@ -200,9 +212,7 @@ impl<T: Compute, const WIDE: bool> Cells for Product<T, WIDE> {
     }
 
     fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
-        for rows in rows.chunks(Self::GROUP) {
-            lanes::rows(self, at, rows, &[]);
-        }
+        lanes::rows(self, at, rows, &[]);
     }
 
     fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
@@ -215,17 +225,17 @@ impl<T: Compute, const WIDE: bool> Cells for Product<T, WIDE> {
     }
 
     #[inline]
-    fn state(&self, cell: usize) -> (f64, i64) {
-        (self.digits[cell], self.exponent[cell])
+    fn state(&self, slot: usize) -> (f64, i64) {
+        (self.digits[slot], self.exponent[slot])
     }
 
     #[inline]
-    fn join(&mut self, cell: usize, (digits, exponent): (f64, i64)) {
-        self.put(cell, digits, exponent);
+    fn join(&mut self, slot: usize, (digits, exponent): (f64, i64)) {
+        self.put(slot, digits, exponent);
     }
 
-    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
-        out[0] = join(self.digits[cell], self.exponent[cell]);
+    fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
+        out[0] = join(self.digits[slot], self.exponent[slot]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rolling windows: merges the cells of positions to the cells of windows.
+//! Rolling windows: merges the slots of positions to the slots of windows.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use crate::accumulator::Accumulator;
 /// Rolling windows over positions.
 #[derive(Clone, Copy, Debug)]
 pub struct Roll<'a> {
-    /// Product of the extents of the axes before the window axis, in cells.
+    /// Product of the extents of the axes before the window axis, in slots.
     pub outer: usize,
     /// Positions of the window axis.
     pub positions: usize,
-    /// Product of the extents of the axes after the window axis, in cells.
+    /// Product of the extents of the axes after the window axis, in slots.
     pub inner: usize,
     /// Positions of a full window.
     pub size: usize,
@@ -34,35 +34,35 @@ pub struct RollPadding<'a> {
     pub min_count: u64,
 }
 
-/// Lines of positions whose cells are scanned: `lines × positions × inner` cells.
+/// Lines of positions whose slots are scanned: `lines × positions × inner` slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Scan {
     /// Positions of a line.
     pub positions: usize,
-    /// Cells of a position.
+    /// Slots of a position.
     pub inner: usize,
     /// Number of positions after which a scan starts again.
     pub period: usize,
 }
 
-/// Windows that are ready: the cells of all windows of some lines, for a range of inner cells.
+/// Windows that are ready: the slots of all windows of some lines, for a range of inner slots.
 #[derive(Clone, Debug)]
 pub struct Rolled {
     /// Lines.
     pub outer: Range<usize>,
-    /// Cells after the window axis.
+    /// Slots after the window axis.
     pub inner: Range<usize>,
 }
 
-/// Cells that are rolled together: their states stay in the cache.
+/// Slots that are rolled together: their states stay in the cache.
 const TOGETHER: usize = if cfg!(test) { 40 } else { 16 << 10 };
 
-/// Merges positions to windows. `cells` has `outer × positions × inner` settled cells; `ready` receives accumulators
-/// with `lines × windows × inner` cells.
+/// Merges positions to windows. `slots` has `outer × positions × inner` settled slots; `ready` receives accumulators
+/// with `lines × windows × inner` slots.
 ///
 /// Overlapping windows share work: every window is the end of one run of `size` positions and the start of the next.
 pub fn roll<E: From<OutOfMemory>>(
-    cells: &dyn Accumulator,
+    slots: &dyn Accumulator,
     roll: &Roll<'_>,
     mut ready: impl FnMut(&Rolled, &mut dyn Accumulator) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -74,7 +74,7 @@ pub fn roll<E: From<OutOfMemory>>(
         let outer = outer..(outer + lines).min(roll.outer);
         for inner in (0..roll.inner).step_by(width) {
             let rolled = Rolled { outer: outer.clone(), inner: inner..(inner + width).min(roll.inner) };
-            let merged = buffers.merge(cells, roll, &rolled)?;
+            let merged = buffers.merge(slots, roll, &rolled)?;
             ready(&rolled, merged)?;
         }
     }
@@ -89,37 +89,37 @@ struct Buffers {
     windows: Option<Box<dyn Accumulator>>,
 }
 
-/// An empty accumulator with this number of cells.
+/// An empty accumulator with this number of slots.
 fn empty<'b>(
-    slot: &'b mut Option<Box<dyn Accumulator>>,
+    buffer: &'b mut Option<Box<dyn Accumulator>>,
     like: &dyn Accumulator,
-    cells: usize,
+    slots: usize,
 ) -> Result<&'b mut Box<dyn Accumulator>, OutOfMemory> {
-    match slot.take().filter(|kept| kept.cells() == cells) {
+    match buffer.take().filter(|kept| kept.slots() == slots) {
         Some(mut kept) => {
             kept.clear();
-            Ok(slot.insert(kept))
+            Ok(buffer.insert(kept))
         }
-        None => Ok(slot.insert(like.fresh(cells)?)),
+        None => Ok(buffer.insert(like.fresh(slots)?)),
     }
 }
 
 impl Buffers {
     fn merge(
         &mut self,
-        cells: &dyn Accumulator,
+        slots: &dyn Accumulator,
         roll: &Roll<'_>,
         rolled: &Rolled,
     ) -> Result<&mut dyn Accumulator, OutOfMemory> {
         let (lines, width) = (rolled.outer.len(), rolled.inner.len());
-        let windows = empty(&mut self.windows, cells, lines * roll.windows.len() * width)?;
+        let windows = empty(&mut self.windows, slots, lines * roll.windows.len() * width)?;
         if !roll.overlap {
             for (line, outer) in rolled.outer.clone().enumerate() {
                 for (window, positions) in roll.windows.iter().enumerate() {
                     let at = (line * roll.windows.len() + window) * width;
                     for position in positions.clone() {
                         let from = (outer * roll.positions + position) * roll.inner + rolled.inner.start;
-                        windows.merge(at, cells, from, width);
+                        windows.merge(at, slots, from, width);
                     }
                 }
             }
@@ -128,15 +128,15 @@ impl Buffers {
         }
         let scan = Scan { positions: roll.positions, inner: width, period: roll.size };
         let count = lines * roll.positions * width;
-        let starts = empty(&mut self.starts, cells, count)?;
-        let ends = empty(&mut self.ends, cells, count)?;
+        let starts = empty(&mut self.starts, slots, count)?;
+        let ends = empty(&mut self.ends, slots, count)?;
         for into in [&mut *starts, &mut *ends] {
             if width == roll.inner {
-                into.merge(0, cells, rolled.outer.start * roll.positions * roll.inner, count);
+                into.merge(0, slots, rolled.outer.start * roll.positions * roll.inner, count);
             } else {
                 for position in 0..roll.positions {
                     let from = (rolled.outer.start * roll.positions + position) * roll.inner;
-                    into.merge(position * width, cells, from + rolled.inner.start, width);
+                    into.merge(position * width, slots, from + rolled.inner.start, width);
                 }
             }
             into.settle();
@@ -146,16 +146,16 @@ impl Buffers {
         for line in 0..lines {
             let mut at = line * roll.windows.len() * width;
             for run in roll.windows.chunk_by(|one, next| continues(one, next, roll.size)) {
-                let (first, cells) = (&run[0], run.len() * width);
+                let (first, slots) = (&run[0], run.len() * width);
                 let from = |position: usize| (line * roll.positions + position) * width;
                 let shape = Shape::new(first, roll.size);
                 if shape != Shape::Start && !first.is_empty() {
-                    windows.merge(at, &**ends, from(first.start), cells);
+                    windows.merge(at, &**ends, from(first.start), slots);
                 }
                 if shape != Shape::End && !first.is_empty() {
-                    windows.merge(at, &**starts, from(first.end - 1), cells);
+                    windows.merge(at, &**starts, from(first.end - 1), slots);
                 }
-                at += cells;
+                at += slots;
             }
         }
         windows.settle();

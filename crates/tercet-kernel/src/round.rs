@@ -57,7 +57,7 @@ impl BitRounding {
         if !(error.is_finite() && error >= 0.0) {
             return None;
         }
-        // Half a multiple is the largest error.
+        // Half a multiple is the maximum error.
         let (lowest, highest) = match dtype {
             ElementType::F16 => (-24, 103),
             ElementType::F32 => (-149, 126 - mantissa),

@@ -14,12 +14,12 @@ pub(crate) trait Work {
 /// Runs work with the best instruction set of this machine.
 #[inline(always)]
 pub(crate) fn vectorized<W: Work>(work: W) -> W::Output {
-    pulp::Arch::new().dispatch(Task(work))
+    pulp::Arch::new().dispatch(Dispatched(work))
 }
 
-struct Task<W>(W);
+struct Dispatched<W>(W);
 
-impl<W: Work> pulp::NullaryFnOnce for Task<W> {
+impl<W: Work> pulp::NullaryFnOnce for Dispatched<W> {
     type Output = W::Output;
     #[inline(always)]
     fn call(self) -> W::Output {

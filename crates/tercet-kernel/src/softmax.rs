@@ -4,14 +4,14 @@ use std::marker::PhantomData;
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
+use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
-/// Softmax denominator, two numbers per cell: the maximum of the values that are not NaN (NaN if all are), and the sum
+/// Softmax denominator, two numbers per slot: the maximum of the values that are not NaN (NaN if all are), and the sum
 /// of exp(x − maximum) over the finite values. The sum is 0 if the maximum is infinite.
 #[derive(Debug)]
 pub(crate) struct SoftmaxTotal<T> {
-    /// Maximum; NaN for an empty cell.
+    /// Maximum; NaN for an empty slot.
     greatest: Vec<f64>,
     /// Finite maximum, −∞ without one; and the sum of exp(x − maximum).
     top: Vec<f64>,
@@ -29,11 +29,11 @@ fn rescaled(total: f64, top: f64, to: f64) -> f64 {
 }
 
 impl<T: Compute> SoftmaxTotal<T> {
-    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
+    pub(crate) fn new(slots: usize) -> Result<Self, OutOfMemory> {
         Ok(Self {
-            greatest: filled(f64::NAN, cells)?,
-            top: filled(f64::NEG_INFINITY, cells)?,
-            total: filled(0.0, cells)?,
+            greatest: filled(f64::NAN, slots)?,
+            top: filled(f64::NEG_INFINITY, slots)?,
+            total: filled(0.0, slots)?,
             value: PhantomData,
         })
     }
@@ -50,13 +50,13 @@ impl<T: Compute> SoftmaxTotal<T> {
     }
 }
 
-impl<T: Compute> Cells for SoftmaxTotal<T> {
+impl<T: Compute> TypedAccumulator for SoftmaxTotal<T> {
     type Value = T;
     type State = (f64, f64, f64);
     const WIDTH: usize = 2;
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(cells)
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Self::new(slots)
     }
 
     fn clear(&mut self) {
@@ -87,21 +87,21 @@ impl<T: Compute> Cells for SoftmaxTotal<T> {
         self.piece(at, std::iter::once(value.to_f64()));
     }
 
-    fn state(&self, cell: usize) -> (f64, f64, f64) {
-        (self.greatest[cell], self.top[cell], self.total[cell])
+    fn state(&self, slot: usize) -> (f64, f64, f64) {
+        (self.greatest[slot], self.top[slot], self.total[slot])
     }
 
-    fn join(&mut self, cell: usize, (greatest, top, total): (f64, f64, f64)) {
-        self.greatest[cell] = self.greatest[cell].max(greatest);
-        let higher = self.top[cell].max(top);
-        let own = rescaled(self.total[cell], self.top[cell], higher);
-        self.total[cell] = own + rescaled(total, top, higher);
-        self.top[cell] = higher;
+    fn join(&mut self, slot: usize, (greatest, top, total): (f64, f64, f64)) {
+        self.greatest[slot] = self.greatest[slot].max(greatest);
+        let higher = self.top[slot].max(top);
+        let own = rescaled(self.total[slot], self.top[slot], higher);
+        self.total[slot] = own + rescaled(total, top, higher);
+        self.top[slot] = higher;
     }
 
-    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
-        let greatest = self.greatest[cell];
+    fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
+        let greatest = self.greatest[slot];
         out[0] = greatest + 0.0;
-        out[1] = if greatest.is_infinite() { 0.0 } else { self.total[cell] };
+        out[1] = if greatest.is_infinite() { 0.0 } else { self.total[slot] };
     }
 }

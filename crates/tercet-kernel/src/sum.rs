@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use tercet_core::tensor::OutOfMemory;
 
 use crate::accumulator::Statistics;
-use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Target, Tile, across};
 use crate::simd::{Work, vectorized};
+use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
 /// Result derived from a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) struct FloatSum<T, const TERM: u8, const SKIP: bool> {
     /// Uncompensated sums of the latest rows, and the number of those rows.
     partial: Vec<f64>,
     pending: usize,
-    /// Range of cells with uncompensated sums.
+    /// Range of slots with uncompensated sums.
     dirty: std::ops::Range<usize>,
     /// Sums, and the rounding errors of their additions.
     sum: Vec<f64>,
@@ -51,8 +51,8 @@ pub(crate) struct FloatSum<T, const TERM: u8, const SKIP: bool> {
 }
 
 impl<T: Compute, const TERM: u8, const SKIP: bool> FloatSum<T, TERM, SKIP> {
-    pub(crate) fn new(result: SumResult, exact: bool, cells: usize) -> Result<Self, OutOfMemory> {
-        let zeros = || filled(0.0, cells);
+    pub(crate) fn new(result: SumResult, exact: bool, slots: usize) -> Result<Self, OutOfMemory> {
+        let zeros = || filled(0.0, slots);
         Ok(Self {
             partial: zeros()?,
             pending: 0,
@@ -210,12 +210,12 @@ impl Work for Merge<'_> {
     }
 }
 
-impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, SKIP> {
+impl<T: Compute, const TERM: u8, const SKIP: bool> TypedAccumulator for FloatSum<T, TERM, SKIP> {
     type Value = T;
     type State = [f64; 3];
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(self.result, self.exact, cells)
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Self::new(self.result, self.exact, slots)
     }
 
     fn clear(&mut self) {
@@ -231,13 +231,13 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
 
     fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
         if self.pending + rows.len() > PENDING {
-            Cells::settle(self);
+            TypedAccumulator::settle(self);
         }
-        let cells = at..at + rows.first().map_or(0, |row| row.len());
+        let slots = at..at + rows.first().map_or(0, |row| row.len());
         self.dirty = if self.pending == 0 {
-            cells
+            slots
         } else {
-            self.dirty.start.min(cells.start)..self.dirty.end.max(cells.end)
+            self.dirty.start.min(slots.start)..self.dirty.end.max(slots.end)
         };
         self.pending += rows.len();
         lanes::rows(self, at, rows, &[]);
@@ -255,24 +255,24 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
     fn settle(&mut self) {
         if self.pending > 0 {
             self.pending = 0;
-            let cells = self.dirty.clone();
-            let partial = &mut self.partial[cells.clone()];
-            vectorized(Settle { partial, sum: &mut self.sum[cells.clone()], lost: &mut self.lost[cells] });
+            let slots = self.dirty.clone();
+            let partial = &mut self.partial[slots.clone()];
+            vectorized(Settle { partial, sum: &mut self.sum[slots.clone()], lost: &mut self.lost[slots] });
         }
     }
 
     #[inline]
-    fn state(&self, cell: usize) -> [f64; 3] {
-        [self.sum[cell], self.lost[cell], if SKIP { self.numbers[cell] } else { 0.0 }]
+    fn state(&self, slot: usize) -> [f64; 3] {
+        [self.sum[slot], self.lost[slot], if SKIP { self.numbers[slot] } else { 0.0 }]
     }
 
     #[inline]
-    fn join(&mut self, cell: usize, [sum, lost, number]: [f64; 3]) {
-        self.add(cell, sum, number);
-        self.lost[cell] += lost;
+    fn join(&mut self, slot: usize, [sum, lost, number]: [f64; 3]) {
+        self.add(slot, sum, number);
+        self.lost[slot] += lost;
     }
 
-    fn merge_cells(&mut self, at: usize, later: &Self, from: usize, count: usize) {
+    fn merge_slots(&mut self, at: usize, later: &Self, from: usize, count: usize) {
         let (own, other) = (at..at + count, from..from + count);
         let (sum, lost) = (&mut self.sum[own.clone()], &mut self.lost[own.clone()]);
         vectorized(Merge { sum, lost, later: (&later.sum[other.clone()], &later.lost[other.clone()]) });
@@ -282,7 +282,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
         }
     }
 
-    fn merge_own_cells(&mut self, at: usize, from: usize, count: usize) {
+    fn merge_own_slots(&mut self, at: usize, from: usize, count: usize) {
         if count < 4 {
             (0..count).for_each(|i| self.merge_own(at + i, from + i));
             return;
@@ -318,9 +318,9 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole numbers in range")]
-    fn finish(&self, cell: usize, count: u64, out: &mut [f64]) {
-        let count = if SKIP { self.numbers[cell] as u64 } else { count };
-        let (sum, lost) = (self.sum[cell], self.lost[cell]);
+    fn finish(&self, slot: usize, count: u64, out: &mut [f64]) {
+        let count = if SKIP { self.numbers[slot] as u64 } else { count };
+        let (sum, lost) = (self.sum[slot], self.lost[slot]);
         out[0] = if self.exact {
             integer_result(self.result, sum as i128 + lost as i128, count)
         } else {

@@ -3,10 +3,10 @@
 use tercet_core::tensor::OutOfMemory;
 
 use crate::accumulator::Statistics;
-use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::{Compute, ComputeType};
 use crate::lanes::{self, Block, Kernel, Target, Tile};
 use crate::sum::to_f64;
+use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
 /// Kinds of values: NaN, infinities, both, values equal to a number.
 pub(crate) const NAN: u8 = 0;
@@ -25,8 +25,8 @@ pub(crate) struct Tally<T, const KIND: u8> {
 }
 
 impl<T: Compute, const KIND: u8> Tally<T, KIND> {
-    pub(crate) fn new(number: T, any: bool, cells: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { counts: filled(0, cells)?, number, any })
+    pub(crate) fn new(number: T, any: bool, slots: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { counts: filled(0, slots)?, number, any })
     }
 
     #[inline(always)]
@@ -40,43 +40,38 @@ impl<T: Compute, const KIND: u8> Tally<T, KIND> {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of a few hundred")]
-#[inline(always)]
-fn count<T: Compute>(lane: T) -> u64 {
-    lane.to_f64() as u64
-}
-
 impl<T: Compute, const KIND: u8> Kernel<T> for Tally<T, KIND> {
     /// Counts, and the number to compare with.
-    type Lanes<const N: usize> = ([T; N], T);
-    const ROWS: usize = 8;
+    type Lanes<const N: usize> = ([T::Ordinal; N], T);
 
     #[inline(always)]
-    fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> ([T; N], T) {
-        ([T::default(); N], self.number)
+    fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> Self::Lanes<N> {
+        ([T::ordinal(0); N], self.number)
     }
 
     #[inline(always)]
-    fn step<const N: usize>((counts, number): &mut ([T; N], T), values: &[T; N], _: u32) {
+    fn step<const N: usize>((counts, number): &mut Self::Lanes<N>, values: &[T; N], _: u32) {
         for lane in 0..N {
-            counts[lane] = counts[lane].plus(T::one_if(Self::matches(*number, values[lane])));
+            counts[lane] = T::next_if(counts[lane], Self::matches(*number, values[lane]));
         }
     }
 
     #[inline(always)]
-    fn take_columns<const N: usize>(&mut self, at: usize, (lanes, _): &([T; N], T), _: &Tile<'_, T>) {
+    fn take_columns<const N: usize>(&mut self, at: usize, (lanes, _): &Self::Lanes<N>, _: &Tile<'_, T>) {
         if let Some(counts) = self.counts[at..].first_chunk_mut::<N>() {
             for lane in 0..N {
-                counts[lane] += count(lanes[lane]);
+                counts[lane] += lanes[lane].into();
             }
         }
     }
 
     #[inline(always)]
-    fn take_run<const N: usize>(&mut self, at: usize, (lanes, _): &([T; N], T), block: &Block<'_, T, N>) {
+    fn take_run<const N: usize>(&mut self, at: usize, (lanes, _): &Self::Lanes<N>, block: &Block<'_, T, N>) {
+        let mut count = 0;
         for lane in 0..N {
-            self.counts[at] += count(lanes[lane]);
+            count += lanes[lane].into();
         }
+        self.counts[at] += count;
         self.take_short(at, block.tail, 0);
     }
 
@@ -88,12 +83,12 @@ impl<T: Compute, const KIND: u8> Kernel<T> for Tally<T, KIND> {
     }
 }
 
-impl<T: Compute, const KIND: u8> Cells for Tally<T, KIND> {
+impl<T: Compute, const KIND: u8> TypedAccumulator for Tally<T, KIND> {
     type Value = T;
     type State = u64;
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(self.number, self.any, cells)
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
+        Self::new(self.number, self.any, slots)
     }
 
     fn clear(&mut self) {
@@ -118,13 +113,13 @@ impl<T: Compute, const KIND: u8> Cells for Tally<T, KIND> {
     }
 
     #[inline]
-    fn state(&self, cell: usize) -> u64 {
-        self.counts[cell]
+    fn state(&self, slot: usize) -> u64 {
+        self.counts[slot]
     }
 
     #[inline]
-    fn join(&mut self, cell: usize, later: u64) {
-        self.counts[cell] += later;
+    fn join(&mut self, slot: usize, later: u64) {
+        self.counts[slot] += later;
     }
 
     fn takes_statistics(&self) -> bool {
@@ -144,15 +139,15 @@ impl<T: Compute, const KIND: u8> Cells for Tally<T, KIND> {
         };
     }
 
-    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
-        out[0] = to_f64(self.counts[cell]);
+    fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
+        out[0] = to_f64(self.counts[slot]);
     }
 }
 
 /// Count of all values, or always 0. Values are not read.
 #[derive(Debug)]
 pub(crate) struct Count {
-    pub(crate) cells: usize,
+    pub(crate) slots: usize,
     pub(crate) compute: ComputeType,
     /// Whether the count is always 0.
     pub(crate) never: bool,
@@ -173,12 +168,12 @@ mod count_accumulator {
         fn compute(&self) -> ComputeType {
             self.compute
         }
-        fn fresh(&self, cells: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-            Ok(Box::new(Self { cells, ..*self }))
+        fn fresh(&self, slots: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+            Ok(Box::new(Self { slots, ..*self }))
         }
         fn clear(&mut self) {}
-        fn cells(&self) -> usize {
-            self.cells
+        fn slots(&self) -> usize {
+            self.slots
         }
         fn rows(&mut self, _: usize, _: &[&[u8]], _: &[u64]) {}
         fn runs(&mut self, _: usize, _: &Runs<'_>) {}
@@ -190,8 +185,8 @@ mod count_accumulator {
         fn merge(&mut self, _: usize, _: &dyn Accumulator, _: usize, _: usize) {}
         fn scan(&mut self, _: &Scan, _: bool) {}
         fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {
-            for (cell, out) in out.iter_mut().enumerate() {
-                *out = if self.never { 0.0 } else { to_f64(counts.get(cell)) };
+            for (slot, out) in out.iter_mut().enumerate() {
+                *out = if self.never { 0.0 } else { to_f64(counts.get(slot)) };
             }
         }
         fn as_any(&self) -> &dyn Any {

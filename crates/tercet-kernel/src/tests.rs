@@ -17,7 +17,7 @@ use tercet_core::tensor::f16;
 use self::models::{close, models};
 use super::*;
 
-/// A matrix of values. Each column is folded into one cell.
+/// A matrix of values. Each column is folded into one slot.
 #[derive(Clone, Debug)]
 struct Case {
     width: usize,
@@ -221,10 +221,10 @@ fn fill(
         }
         _ => {
             let all: Vec<u8> = rows.clone().flat_map(|number| row(number).to_vec()).collect();
-            let cells: Vec<u32> =
-                rows.clone().flat_map(|_| (at..at + width).map(|cell| cell as u32)).collect();
+            let slots: Vec<u32> =
+                rows.clone().flat_map(|_| (at..at + width).map(|slot| slot as u32)).collect();
             let indices: Vec<u64> = rows.flat_map(|row| vec![row as u64; width]).collect();
-            accumulator.scatter(&cells, Widened::new(dtype, &all, compute).bytes(), &indices);
+            accumulator.scatter(&slots, Widened::new(dtype, &all, compute).bytes(), &indices);
         }
     }
 }
@@ -232,9 +232,9 @@ fn fill(
 /// Results of each column of a case, folded in pieces of all kinds.
 fn folded(op: &Op, dtype: ElementType, case: &Case, elements: &[u8], random: &mut Random) -> Vec<f64> {
     let width = case.width;
-    // Guard cells before and after, which must stay empty.
+    // Guard slots before and after, which must stay empty.
     let lead = random.below(3);
-    let make = |cells: usize| op.accumulator(dtype, cells, &|cell| cell).unwrap();
+    let make = |slots: usize| op.accumulator(dtype, slots, &|slot| slot).unwrap();
     let mut all = make(lead + width + 1);
     let mut row = 0;
     while row < case.rows {
@@ -252,17 +252,17 @@ fn folded(op: &Op, dtype: ElementType, case: &Case, elements: &[u8], random: &mu
         }
     }
     all.settle();
-    assert_eq!((all.width(), all.cells()), (op.width(), lead + width + 1));
+    assert_eq!((all.width(), all.slots()), (op.width(), lead + width + 1));
     let mut counts = vec![0; lead + width + 1];
     counts[lead..lead + width].fill(case.rows as u64);
     let mut results = vec![0.0; counts.len() * op.width()];
     all.finish(Counts::Each(&counts), &mut results);
     let mut empty = vec![0.0; op.width()];
     make(1).finish(Counts::Same(0), &mut empty);
-    let (before, cells) = results.split_at(lead * op.width());
-    let (cells, after) = cells.split_at(width * op.width());
-    for cell in before.chunks(op.width()).chain([after]) {
-        assert!(cell.iter().zip(&empty).all(|(a, b)| a.to_bits() == b.to_bits()), "{cell:?} is not empty");
+    let (before, slots) = results.split_at(lead * op.width());
+    let (slots, after) = slots.split_at(width * op.width());
+    for slot in before.chunks(op.width()).chain([after]) {
+        assert!(slot.iter().zip(&empty).all(|(a, b)| a.to_bits() == b.to_bits()), "{slot:?} is not empty");
     }
     all.clear();
     let mut cleared = vec![0.0; counts.len() * op.width()];
@@ -270,9 +270,9 @@ fn folded(op: &Op, dtype: ElementType, case: &Case, elements: &[u8], random: &mu
     assert!(
         cleared
             .chunks(op.width())
-            .all(|cell| cell.iter().zip(&empty).all(|(a, b)| a.to_bits() == b.to_bits()))
+            .all(|slot| slot.iter().zip(&empty).all(|(a, b)| a.to_bits() == b.to_bits()))
     );
-    cells.to_vec()
+    slots.to_vec()
 }
 
 fn check_case(dtype: ElementType, case: &Case) {
@@ -285,19 +285,19 @@ fn check_case(dtype: ElementType, case: &Case) {
     for (op, model) in models(dtype) {
         let results = folded(&op, dtype, case, &elements, &mut random);
         for (column, found) in results.chunks(op.width()).enumerate() {
-            let cell: Vec<Number> = (0..case.rows).map(|row| numbers[row * case.width + column]).collect();
-            check_cell(&op, dtype, &cell, found, &model(&cell));
+            let slot: Vec<Number> = (0..case.rows).map(|row| numbers[row * case.width + column]).collect();
+            check_slot(&op, dtype, &slot, found, &model(&slot));
         }
     }
 }
 
-fn check_cell(op: &Op, dtype: ElementType, cell: &[Number], found: &[f64], wanted: &[(f64, f64)]) {
+fn check_slot(op: &Op, dtype: ElementType, slot: &[Number], found: &[f64], wanted: &[(f64, f64)]) {
     assert_eq!(found.len(), wanted.len(), "{op:?}");
     for (&found, &(wanted, tolerance)) in found.iter().zip(wanted) {
         assert!(
             close(found, wanted, tolerance) && !(found == 0.0 && found.is_sign_negative()),
             "{op:?} of {} {dtype}: {found:e}, not {wanted:e} ± {tolerance:e}",
-            cell.len()
+            slot.len()
         );
     }
 }
@@ -345,19 +345,19 @@ proptest! {
                 if op.is_indexed() {
                     continue;
                 }
-                let mut cells = op.accumulator(dtype, count, &|cell| cell).unwrap();
-                fill(&mut *cells, (dtype, &elements), (0, count), 0..1, 0);
-                cells.settle();
+                let mut slots = op.accumulator(dtype, count, &|slot| slot).unwrap();
+                fill(&mut *slots, (dtype, &elements), (0, count), 0..1, 0);
+                slots.settle();
                 let roll = Roll { outer, positions, inner, size, overlap, windows: &windows };
                 let width = op.width();
                 let mut results = vec![f64::NAN; outer * windows.len() * inner * width];
-                crate::roll(&*cells, &roll, |rolled, cells| {
+                crate::roll(&*slots, &roll, |rolled, slots| {
                     let own = rolled.inner.len();
                     let counts: Vec<u64> = (0..rolled.outer.len() * windows.len() * own)
-                        .map(|cell| windows[cell / own % windows.len()].len() as u64)
+                        .map(|slot| windows[slot / own % windows.len()].len() as u64)
                         .collect();
                     let mut found = vec![0.0; counts.len() * width];
-                    cells.finish(Counts::Each(&counts), &mut found);
+                    slots.finish(Counts::Each(&counts), &mut found);
                     for (line, found) in found.chunks(own * width).enumerate() {
                         let line = rolled.outer.start * windows.len() + line;
                         let at = (line * inner + rolled.inner.start) * width;
@@ -370,8 +370,8 @@ proptest! {
                     let (line, i) = (number / inner, number % inner);
                     let window = windows[line % windows.len()].clone();
                     let at = |position| numbers[(line / windows.len() * positions + position) * inner + i];
-                    let cell: Vec<Number> = window.map(at).collect();
-                    check_cell(&op, dtype, &cell, found, &model(&cell));
+                    let slot: Vec<Number> = window.map(at).collect();
+                    check_slot(&op, dtype, &slot, found, &model(&slot));
                 }
             }
         }
@@ -405,12 +405,12 @@ fn elements_widen_exactly() {
 
 /// Results of a reduction of one run.
 fn of<T: Compute>(op: &Op, dtype: ElementType, values: &[T]) -> Vec<f64> {
-    let mut cells = op.accumulator(dtype, 1, &|cell| cell).unwrap();
+    let mut slots = op.accumulator(dtype, 1, &|slot| slot).unwrap();
     let (len, values) = (values.len(), bytemuck::cast_slice(values));
-    cells.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
-    cells.settle();
+    slots.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
+    slots.settle();
     let mut results = vec![0.0; op.width()];
-    cells.finish(Counts::Same(len as u64), &mut results);
+    slots.finish(Counts::Same(len as u64), &mut results);
     results
 }
 
@@ -418,34 +418,34 @@ fn of<T: Compute>(op: &Op, dtype: ElementType, values: &[T]) -> Vec<f64> {
 fn the_lowest_index_wins_in_any_order() {
     let mut values = vec![0.5f32; 200];
     (values[7], values[90], values[150]) = (2.0, 2.0, 2.0);
-    let index_of = |cells: &mut dyn Accumulator, count: usize| {
+    let index_of = |slots: &mut dyn Accumulator, count: usize| {
         let mut results = vec![0.0; count];
-        cells.finish(Counts::Same(0), &mut results);
+        slots.finish(Counts::Same(0), &mut results);
         results
     };
-    let run = |values: &[f32], index: u64, cells: &mut dyn Accumulator, at: usize| {
+    let run = |values: &[f32], index: u64, slots: &mut dyn Accumulator, at: usize| {
         let (len, values) = (values.len(), bytemuck::cast_slice(values));
-        cells.runs(at, &Runs { values, len, stride: len, count: 1, index, index_step: 0 });
+        slots.runs(at, &Runs { values, len, stride: len, count: 1, index, index_step: 0 });
     };
-    let make = |cells: usize| Op::ArgMax.accumulator(ElementType::F32, cells, &|cell| cell).unwrap();
+    let make = |slots: usize| Op::ArgMax.accumulator(ElementType::F32, slots, &|slot| slot).unwrap();
     for first in [8, 91, 100] {
-        let (mut cells, mut earlier) = (make(1), make(2));
-        run(&values[first..], first as u64, &mut *cells, 0);
+        let (mut slots, mut earlier) = (make(1), make(2));
+        run(&values[first..], first as u64, &mut *slots, 0);
         run(&values[..first], 0, &mut *earlier, 1);
-        cells.merge(0, &*earlier, 1, 1);
-        assert_eq!(index_of(&mut *cells, 1), [7.0]);
-        let mut cells = make(1);
-        run(&values[first..], first as u64, &mut *cells, 0);
-        run(&values[..first], 0, &mut *cells, 0);
-        assert_eq!(index_of(&mut *cells, 1), [7.0]);
+        slots.merge(0, &*earlier, 1, 1);
+        assert_eq!(index_of(&mut *slots, 1), [7.0]);
+        let mut slots = make(1);
+        run(&values[first..], first as u64, &mut *slots, 0);
+        run(&values[..first], 0, &mut *slots, 0);
+        assert_eq!(index_of(&mut *slots, 1), [7.0]);
     }
     // Rows of 40 columns, in reverse order.
     let bytes: &[u8] = bytemuck::cast_slice(&values);
     let row = |row: usize| &bytes[row * 160..(row + 1) * 160];
-    let mut cells = make(40);
-    cells.rows(0, &[row(1), row(2), row(3), row(4)], &[1, 2, 3, 4]);
-    cells.rows(0, &[row(0)], &[0]);
-    let found = index_of(&mut *cells, 40);
+    let mut slots = make(40);
+    slots.rows(0, &[row(1), row(2), row(3), row(4)], &[1, 2, 3, 4]);
+    slots.rows(0, &[row(0)], &[0]);
+    let found = index_of(&mut *slots, 40);
     assert_eq!((found[7], found[10], found[30], found[0]), (0.0, 2.0, 3.0, 0.0));
 }
 
@@ -462,26 +462,26 @@ fn means_of_whole_numbers_are_rounded_once() {
     assert_eq!(of(&Op::Mean, ElementType::U8, &[1.0f32, 0.0, 0.0]), [1.0 / 3.0]);
     assert_eq!(of(&Op::Mean, ElementType::I16, &[-1.0f32, 0.0, 0.0]), [-1.0 / 3.0]);
     // Sums of 32-bit integers beyond 2^53.
-    let mut cells = Op::Sum.accumulator(ElementType::U32, 1, &|cell| cell).unwrap();
+    let mut slots = Op::Sum.accumulator(ElementType::U32, 1, &|slot| slot).unwrap();
     let most = vec![f64::from(u32::MAX); 1 << 14];
     let (len, values) = (most.len(), bytemuck::cast_slice(&most));
     for _ in 0..257 {
-        cells.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
+        slots.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
     }
-    cells.rows(0, &[&values[..8]], &[]);
-    cells.settle();
+    slots.rows(0, &[&values[..8]], &[]);
+    slots.settle();
     let mut sum = [0.0];
-    cells.finish(Counts::Same(0), &mut sum);
+    slots.finish(Counts::Same(0), &mut sum);
     assert_eq!(sum[0], (i128::from(u32::MAX) * (257 * (1 << 14) + 1)) as f64);
 }
 
 #[test]
 fn sums_of_floats_are_compensated() {
     // Plain addition of 1 to 1e16 loses the 1.
-    let mut cells = Op::Sum.accumulator(ElementType::F64, 1, &|cell| cell).unwrap();
-    cells.scatter(&[0; 5], bytemuck::cast_slice(&[1e16, 1.0, 1.0, 1.0, -1e16]), &[]);
+    let mut slots = Op::Sum.accumulator(ElementType::F64, 1, &|slot| slot).unwrap();
+    slots.scatter(&[0; 5], bytemuck::cast_slice(&[1e16, 1.0, 1.0, 1.0, -1e16]), &[]);
     let mut sum = [0.0];
-    cells.finish(Counts::Same(5), &mut sum);
+    slots.finish(Counts::Same(5), &mut sum);
     assert_eq!(sum, [3.0]);
     let sum = |values: &[f64]| of(&Op::Sum, ElementType::F64, values)[0];
     assert_eq!(sum(&[f64::MAX, f64::MAX]), f64::INFINITY);
@@ -549,12 +549,12 @@ fn variance_far_from_zero_keeps_its_digits() {
         let shifted: Vec<f64> = values.iter().map(|value| value - mean).collect();
         let about = exact::sum(shifted.iter().copied()) / 2000.0;
         let wanted = exact::sum(shifted.iter().map(|value| (value - about) * (value - about))) / 2000.0;
-        let mut cells = MOMENTS.accumulator(ElementType::F64, 1, &|cell| cell).unwrap();
+        let mut slots = MOMENTS.accumulator(ElementType::F64, 1, &|slot| slot).unwrap();
         for value in &values {
-            cells.rows(0, &[bytemuck::bytes_of(value)], &[]);
+            slots.rows(0, &[bytemuck::bytes_of(value)], &[]);
         }
         let mut by_rows = [0.0; 3];
-        cells.finish(Counts::Same(2000), &mut by_rows);
+        slots.finish(Counts::Same(2000), &mut by_rows);
         for found in [by_rows[2], of(&MOMENTS, ElementType::F64, &values)[2]] {
             assert!((found / wanted - 1.0).abs() < tolerance, "{found:e}, not {wanted:e}");
         }
@@ -572,13 +572,13 @@ fn merged_blocks_far_from_zero_keep_their_digits() {
     let wanted = (96.0 * squares - sum * sum) / (96.0 * 96.0);
     for skip_nan in [false, true] {
         let op = Op::Moments { skip_nan };
-        let mut cells = op.accumulator(ElementType::F64, 1, &|cell| cell).unwrap();
+        let mut slots = op.accumulator(ElementType::F64, 1, &|slot| slot).unwrap();
         for values in [&values[..51], &values[51..]] {
             let (len, values) = (values.len(), bytemuck::cast_slice(values));
-            cells.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
+            slots.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
         }
         let mut found = [0.0; 3];
-        cells.finish(Counts::Same(96), &mut found);
+        slots.finish(Counts::Same(96), &mut found);
         assert!((found[2] / wanted - 1.0).abs() < 1e-14, "{}, not {wanted}", found[2]);
     }
 }

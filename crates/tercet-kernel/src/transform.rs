@@ -7,7 +7,7 @@ use tercet_core::tensor::f16;
 
 use crate::simd::{Work, vectorized};
 
-/// Computes a transformed value from an input and two statistics of its cell.
+/// Computes a transformed value from an input and two statistics of its slot.
 trait Apply: Copy + Send + Sync + 'static {
     fn apply(x: f64, shift: f64, divisor: f64) -> f64;
 }
@@ -105,12 +105,12 @@ fn exp(y: f64) -> f64 {
     sum * power * lower
 }
 
-/// Statistics of the cells of one row.
+/// Statistics of the slots of one row.
 #[derive(Clone, Copy)]
-enum RowCells<'a> {
-    /// All values belong to one cell.
+enum RowSlots<'a> {
+    /// All values belong to one slot.
     One { shift: f64, divisor: f64 },
-    /// Each value belongs to a separate cell.
+    /// Each value belongs to a separate slot.
     Each { shift: &'a [f64], divisor: &'a [f64] },
 }
 
@@ -125,23 +125,23 @@ pub struct Plane {
     pub from_row: usize,
     /// Stride from one row of the output to the next.
     pub to_row: usize,
-    /// Stride of cells from one row to the next.
-    pub cell_row: usize,
-    /// Stride of cells from one value to the next: 0 or 1.
-    pub cell_column: usize,
+    /// Stride of slots from one row to the next.
+    pub slot_row: usize,
+    /// Stride of slots from one value to the next: 0 or 1.
+    pub slot_column: usize,
 }
 
-/// Statistics of all cells.
+/// Statistics of all slots.
 #[derive(Clone, Copy, Debug)]
-pub struct CellNumbers<'a> {
+pub struct SlotNumbers<'a> {
     /// Subtracted from each value.
     pub shift: &'a [f64],
     /// Divisor of each difference.
     pub divisor: &'a [f64],
 }
 
-/// The operation on rows of values: input and output, and the cell of the first value.
-pub type PlaneKernel<T> = fn((&[T], &mut [T]), Plane, CellNumbers<'_>, usize);
+/// The operation on rows of values: input and output, and the slot of the first value.
+pub type PlaneKernel<T> = fn((&[T], &mut [T]), Plane, SlotNumbers<'_>, usize);
 
 /// The formula of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ pub trait Real: Copy + Sized + 'static {
 /// Transforms rows of an element type.
 trait Rounded: Real {
     /// Transforms a row. Non-finite values are copied, bit for bit.
-    fn row<F: Apply>(from: &[Self], to: &mut [Self], cells: RowCells<'_>);
+    fn row<F: Apply>(from: &[Self], to: &mut [Self], slots: RowSlots<'_>);
 }
 
 macro_rules! kernels {
@@ -189,14 +189,14 @@ macro_rules! kernels {
 
 kernels! { f16 f32 f64 }
 
-/// Transforms the rows of a plane; `cell` is the cell of the first value.
+/// Transforms the rows of a plane; `slot` is the slot of the first value.
 fn plane<T: Rounded, F: Apply>(
     (from, to): (&[T], &mut [T]),
     plane: Plane,
-    numbers: CellNumbers<'_>,
-    cell: usize,
+    numbers: SlotNumbers<'_>,
+    slot: usize,
 ) {
-    vectorized(Rows { from, to, plane, numbers, cell, formula: PhantomData::<F> });
+    vectorized(Rows { from, to, plane, numbers, slot, formula: PhantomData::<F> });
 }
 
 /// SIMD work of [`plane`]. A closure would be called, not inlined, and so be compiled without the instruction set.
@@ -204,8 +204,8 @@ struct Rows<'r, T, F> {
     from: &'r [T],
     to: &'r mut [T],
     plane: Plane,
-    numbers: CellNumbers<'r>,
-    cell: usize,
+    numbers: SlotNumbers<'r>,
+    slot: usize,
     formula: PhantomData<F>,
 }
 
@@ -218,19 +218,19 @@ impl<T: Rounded, F: Apply> Work for Rows<'_, T, F> {
         for row in 0..plane.rows {
             let from = &self.from[row * plane.from_row..][..plane.width];
             let to = &mut self.to[row * plane.to_row..][..plane.width];
-            T::row::<F>(from, to, RowCells::new(self.numbers, self.cell + row * plane.cell_row, plane));
+            T::row::<F>(from, to, RowSlots::new(self.numbers, self.slot + row * plane.slot_row, plane));
         }
     }
 }
 
-impl<'a> RowCells<'a> {
+impl<'a> RowSlots<'a> {
     #[inline(always)]
-    fn new(numbers: CellNumbers<'a>, cell: usize, plane: Plane) -> Self {
-        if plane.cell_column == 0 {
-            return Self::One { shift: numbers.shift[cell], divisor: numbers.divisor[cell] };
+    fn new(numbers: SlotNumbers<'a>, slot: usize, plane: Plane) -> Self {
+        if plane.slot_column == 0 {
+            return Self::One { shift: numbers.shift[slot], divisor: numbers.divisor[slot] };
         }
-        let cells = cell..cell + plane.width;
-        Self::Each { shift: &numbers.shift[cells.clone()], divisor: &numbers.divisor[cells] }
+        let slots = slot..slot + plane.width;
+        Self::Each { shift: &numbers.shift[slots.clone()], divisor: &numbers.divisor[slots] }
     }
 }
 
@@ -238,17 +238,17 @@ macro_rules! wide_floats {
     ($($type:ty, $round:expr;)*) => {$(
         impl Rounded for $type {
             #[inline(always)]
-            fn row<F: Apply>(from: &[Self], to: &mut [Self], cells: RowCells<'_>) {
-                match cells {
-                    RowCells::One { shift, divisor } => {
+            fn row<F: Apply>(from: &[Self], to: &mut [Self], slots: RowSlots<'_>) {
+                match slots {
+                    RowSlots::One { shift, divisor } => {
                         for (to, &x) in to.iter_mut().zip(from) {
                             let y = $round(F::apply(f64::from(x), shift, divisor));
                             *to = if x.is_finite() { y } else { x };
                         }
                     }
-                    RowCells::Each { shift, divisor } => {
-                        let cells = shift.iter().zip(divisor);
-                        for ((to, &x), (&shift, &divisor)) in to.iter_mut().zip(from).zip(cells) {
+                    RowSlots::Each { shift, divisor } => {
+                        let slots = shift.iter().zip(divisor);
+                        for ((to, &x), (&shift, &divisor)) in to.iter_mut().zip(from).zip(slots) {
                             let y = $round(F::apply(f64::from(x), shift, divisor));
                             *to = if x.is_finite() { y } else { x };
                         }
@@ -275,18 +275,18 @@ const HALVES: usize = 256;
 
 impl Rounded for f16 {
     #[inline(always)]
-    fn row<F: Apply>(from: &[Self], to: &mut [Self], cells: RowCells<'_>) {
+    fn row<F: Apply>(from: &[Self], to: &mut [Self], slots: RowSlots<'_>) {
         let mut wide = [0f32; HALVES];
         for (number, (from, to)) in from.chunks(HALVES).zip(to.chunks_mut(HALVES)).enumerate() {
             let wide = &mut wide[..from.len()];
             from.convert_to_f32_slice(wide); // in hardware if supported
-            match cells {
-                RowCells::One { shift, divisor } => {
+            match slots {
+                RowSlots::One { shift, divisor } => {
                     for x in &mut *wide {
                         *x = to_odd_f32(F::apply(f64::from(*x), shift, divisor));
                     }
                 }
-                RowCells::Each { shift, divisor } => {
+                RowSlots::Each { shift, divisor } => {
                     let at = number * HALVES..number * HALVES + from.len();
                     for (x, (&shift, &divisor)) in
                         wide.iter_mut().zip(shift[at.clone()].iter().zip(&divisor[at]))
@@ -359,11 +359,11 @@ mod tests {
     fn what_is_not_finite_stays_bit_for_bit() {
         let values = [f32::NAN, f32::from_bits(0x7f80_0001), f32::INFINITY, f32::NEG_INFINITY];
         let mut out = [0.0; 4];
-        f32::row::<Softmax>(&values, &mut out, RowCells::One { shift: 1.0, divisor: 2.0 });
+        f32::row::<Softmax>(&values, &mut out, RowSlots::One { shift: 1.0, divisor: 2.0 });
         assert_eq!(values.map(f32::to_bits), out.map(f32::to_bits));
         let values = [0x7e00, 0x7c01, 0x7c00, 0xfc00].map(f16::from_bits);
         let mut out = [f16::ZERO; 4];
-        f16::row::<Shift>(&values, &mut out, RowCells::Each { shift: &[1.0; 4], divisor: &[1.0; 4] });
+        f16::row::<Shift>(&values, &mut out, RowSlots::Each { shift: &[1.0; 4], divisor: &[1.0; 4] });
         assert_eq!(values.map(f16::to_bits), out.map(f16::to_bits));
     }
 }

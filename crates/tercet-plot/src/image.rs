@@ -70,7 +70,7 @@ impl fmt::Debug for Image {
 
 /// The error of writing a PNG file.
 #[derive(Debug)]
-pub struct PngError(png::EncodingError);
+pub struct PngError(pub(crate) png::EncodingError);
 
 impl fmt::Display for PngError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

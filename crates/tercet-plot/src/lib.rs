@@ -26,6 +26,7 @@
 mod colormap;
 mod image;
 mod plot;
+mod raster;
 mod resample;
 mod text;
 mod ticks;
@@ -33,4 +34,5 @@ mod ticks;
 pub use colormap::{Colormap, Rgb};
 pub use image::{Image, ImageOptions, PngError};
 pub use plot::{Axis, Coordinates, Plot};
+pub use raster::raster_png;
 pub use text::{Colors, TextOptions};

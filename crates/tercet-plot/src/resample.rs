@@ -1,12 +1,12 @@
-//! Means of blocks: fewer cells than values. More cells than values repeat them.
+//! Means of blocks: fewer pixels than values. More pixels than values repeat them.
 
-/// The range of values of a cell, with fractions: cell `number` of `cells` over `values`.
-fn extent(number: usize, cells: usize, values: usize) -> (f64, f64) {
-    let at = |number: usize| as_f64(number) * as_f64(values) / as_f64(cells.max(1));
+/// The range of values of a pixel, with fractions: pixel `number` of `pixels` over `values`.
+fn extent(number: usize, pixels: usize, values: usize) -> (f64, f64) {
+    let at = |number: usize| as_f64(number) * as_f64(values) / as_f64(pixels.max(1));
     (at(number), at(number + 1))
 }
 
-/// The value of each cell: the mean of the values that it covers, weighted by the covered part; without NaN and infinities. Cells smaller than a
+/// The value of each pixel: the mean of the values that it covers, weighted by the covered part; without NaN and infinities. Pixels smaller than a
 /// value take the value at their centre.
 pub(crate) fn field(
     values: &[f64],
@@ -19,11 +19,11 @@ pub(crate) fn field(
     let mut sums = vec![(0.0, 0.0); rows * to_columns];
     for row in 0..rows {
         for (column, parts) in horizontal.iter().enumerate() {
-            let cell = &mut sums[row * to_columns + column];
+            let pixel = &mut sums[row * to_columns + column];
             for &(from, weight) in parts {
                 let value = values[row * columns + from];
                 if value.is_finite() {
-                    *cell = (cell.0 + value * weight, cell.1 + weight);
+                    *pixel = (pixel.0 + value * weight, pixel.1 + weight);
                 }
             }
         }
@@ -42,26 +42,26 @@ pub(crate) fn field(
     out
 }
 
-/// The values of each cell and their weights.
-fn weights(values: usize, cells: usize) -> Vec<Vec<(usize, f64)>> {
+/// The values of each pixel and their weights.
+fn weights(values: usize, pixels: usize) -> Vec<Vec<(usize, f64)>> {
     let one = |number: usize| {
-        let (start, end) = extent(number, cells, values);
-        if values <= cells {
+        let (start, end) = extent(number, pixels, values);
+        if values <= pixels {
             return vec![(to_index(f64::midpoint(start, end), values), 1.0)];
         }
         let (first, last) = (to_index(start, values), to_index(end.ceil() - 1.0, values));
         let covered = |value: usize| (as_f64(value + 1).min(end) - as_f64(value).max(start)).max(0.0);
         (first..=last).map(|value| (value, covered(value))).filter(|(_, weight)| *weight > 0.0).collect()
     };
-    (0..cells).map(one).collect()
+    (0..pixels).map(one).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "numbers of cells")]
+#[expect(clippy::cast_precision_loss, reason = "numbers of pixels")]
 pub(crate) fn as_f64(number: usize) -> f64 {
     number as f64
 }
 
-/// The cell of a position.
+/// The pixel of a position.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
 pub(crate) fn to_index(position: f64, len: usize) -> usize {
     (position.max(0.0) as usize).min(len.saturating_sub(1))
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_means_of_the_values_that_they_cover() {
+    fn pixels_are_means_of_the_values_that_they_cover() {
         assert_eq!(field(&[1.0, 3.0, 5.0, 7.0], (1, 4), (1, 2)), [2.0, 6.0]);
         assert_eq!(
             field(&[1.0, 2.0, 6.0], (1, 3), (1, 2)),
@@ -95,8 +95,8 @@ mod tests {
     fn the_mean_is_kept() {
         let values: Vec<f64> = (0..35).map(|n| f64::from(n * n % 11)).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / as_f64(values.len());
-        for cells in [(1, 1), (5, 7), (3, 2), (2, 6), (4, 5)] {
-            assert!((mean(&field(&values, (5, 7), cells)) - mean(&values)).abs() < 1e-9, "{cells:?}");
+        for pixels in [(1, 1), (5, 7), (3, 2), (2, 6), (4, 5)] {
+            assert!((mean(&field(&values, (5, 7), pixels)) - mean(&values)).abs() < 1e-9, "{pixels:?}");
         }
     }
 }

@@ -16,9 +16,9 @@ const THREADS: usize = 2;
 
 /// A task that was started.
 #[derive(Debug)]
-pub(crate) struct Task<T>(Receiver<Result<T, RemoteError>>);
+pub(crate) struct Pending<T>(Receiver<Result<T, RemoteError>>);
 
-impl<T> Task<T> {
+impl<T> Pending<T> {
     /// Waits for the result. The caller may be on a thread of another runtime.
     pub(crate) fn wait(self) -> Result<T, RemoteError> {
         self.0.recv().unwrap_or_else(|_| Err(internal("a request ended without a result")))
@@ -28,13 +28,13 @@ impl<T> Task<T> {
 /// Starts a task.
 pub(crate) fn start<T: Send + 'static>(
     work: impl Future<Output = Result<T, RemoteError>> + Send + 'static,
-) -> Result<Task<T>, RemoteError> {
+) -> Result<Pending<T>, RemoteError> {
     let (send, receive) = mpsc::sync_channel(1);
     spawn(async move {
         // Fails if the caller does not wait any more.
         let _ = send.send(work.await);
     })?;
-    Ok(Task(receive))
+    Ok(Pending(receive))
 }
 
 /// Starts a task and waits for the result.

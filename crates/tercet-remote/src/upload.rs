@@ -11,7 +11,7 @@ use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode, P
 use tercet_core::{Error, redact_url};
 
 use crate::endpoint::{Endpoint, store_error};
-use crate::runtime::{Task, block_on, start};
+use crate::runtime::{Pending, block_on, start};
 use crate::url::RemoteUrl;
 use crate::{RemoteError, RemoteOptions};
 
@@ -37,7 +37,7 @@ pub struct Upload {
     parts: u64,
     written: u64,
     multipart: Option<Box<dyn MultipartUpload>>,
-    in_flight: VecDeque<Task<()>>,
+    in_flight: VecDeque<Pending<()>>,
     failed: Option<RemoteError>,
 }
 
@@ -161,7 +161,7 @@ impl Upload {
             self.multipart = Some(started?);
         }
         while self.in_flight.len() >= MAX_CONCURRENT_PARTS {
-            self.in_flight.pop_front().map_or(Ok(()), Task::wait)?;
+            self.in_flight.pop_front().map_or(Ok(()), Pending::wait)?;
         }
         let bytes = std::mem::take(&mut self.part);
         if let Some(multipart) = &mut self.multipart {

@@ -295,7 +295,12 @@ impl Aggregator {
 
     fn finish(self, file: &File) -> Result<Aggregation, Error> {
         let logical_types = file.logical_types();
-        let order = self.keys.sorted();
+        let is_decimal = |column: &usize| {
+            let field = &file.schema().fields()[*column];
+            matches!(logical_types[*column], Some(LogicalType::Decimal { .. })) && field.kind == Type::Bytes
+        };
+        let is_decimal: Vec<bool> = self.key_columns.iter().map(is_decimal).collect();
+        let order = self.keys.sorted(&is_decimal);
         let mut out = Aggregation {
             fields: Vec::new(),
             logical_types: Vec::new(),

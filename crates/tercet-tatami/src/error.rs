@@ -126,6 +126,9 @@ pub enum ErrorKind {
     /// A search in a file without an inverted region.
     #[error("is not a search segment")]
     NotASegment,
+    /// A directory without files to search.
+    #[error("has no .tatami files")]
+    NoSegments,
     /// A change of rows in a search segment, whose documents are indexed.
     #[error("is a search segment: its rows are documents")]
     SegmentRows,
@@ -376,6 +379,7 @@ impl Diagnostic for ErrorKind {
             | Self::KeyType { .. }
             | Self::Bind(_)
             | Self::NotASegment
+            | Self::NoSegments
             | Self::SegmentRows
             | Self::NoKey { .. }
             | Self::NullKey { .. }

@@ -4,8 +4,8 @@
 //! them. Their byte layout is in the format specification.
 
 pub use crate::wire::footer::{
-    BlobColumn, Chunk, DictionaryEntry, Features, Footer, Group, IndexEntry, Inverted, Resource, Run,
-    Statistics, Zone,
+    AccessSection, BlobColumn, Chunk, DictionaryEntry, Features, Footer, Group, IndexEntry, Inverted,
+    Resource, Run, Statistics, Zone,
 };
 pub use crate::wire::header::Header;
 pub use crate::wire::ids::{Codec, Encoding, Kind, Role, file_flags, offers, page_flags, requires};

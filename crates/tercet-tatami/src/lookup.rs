@@ -14,6 +14,7 @@ use crate::predicate::{Comparison, Expr, Literal};
 use crate::prune::key::PageIndex;
 use crate::region::Region;
 use crate::scalar::Scalar;
+use crate::scan::Scan;
 use crate::schema::Type;
 use crate::wire::footer::Zone;
 use crate::wire::ids::{Kind, file_flags};
@@ -40,12 +41,17 @@ impl File {
         }
     }
 
-    /// The first row with a sort key that is not deleted.
-    fn next_live(&self, key: &Scalar) -> Result<Option<KeyPosition>, Error> {
+    /// A scan of all rows whose sort key equals `key`: [`lookup`](Self::lookup) finds the first.
+    pub fn scan_key(&self, key: &Scalar) -> Result<Scan, Error> {
         let column = self.inner().sort_key().map_err(|fault| self.error(fault))?;
         let name = self.inner().field(column).name.to_string();
         let equal = Expr::Comparison { column: name, test: Comparison::Eq(Literal::Exact(key.clone())) };
-        let scan = self.scan().column_positions(&[])?.filter(&equal)?.limit(1);
+        self.scan().filter(&equal)
+    }
+
+    /// The first row with a sort key that is not deleted.
+    fn next_live(&self, key: &Scalar) -> Result<Option<KeyPosition>, Error> {
+        let scan = self.scan_key(key)?.column_positions(&[])?.limit(1);
         let Some(row) = scan.batches().next().transpose()?.and_then(|batch| batch.rows.first().copied())
         else {
             return Ok(None);

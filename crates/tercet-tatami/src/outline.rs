@@ -99,6 +99,9 @@ impl Inner {
                 rest.push(self.record_outline(name, offset, None)?);
             }
         }
+        if let Some(access) = &self.footer.access {
+            rest.push(self.record_outline("access index", access.offset, None)?);
+        }
         rest.sort_by_key(|part| part.span.start());
         root.parts.extend(rest);
         root.parts.push(self.footer_outline()?);

@@ -115,6 +115,7 @@ pub(crate) const fn section_name(tag: u64) -> Option<&'static str> {
         7 => Some("statistics"),
         8 => Some("inverted descriptor"),
         crate::wire::footer::FEATURES => Some("features"),
+        crate::wire::footer::ACCESS => Some("access index"),
         _ => None,
     }
 }

@@ -11,6 +11,7 @@
 //! exhaustive scoring. [`Segment::find`] evaluates a [`Query`] with required and excluded terms and phrases.
 //! [`SegmentBuilder`] builds segments.
 
+pub(crate) mod access;
 pub mod analyze;
 mod analyzer;
 pub mod build;
@@ -18,6 +19,8 @@ mod columns;
 mod cursor;
 #[cfg(any(unix, windows))]
 mod delete;
+#[cfg(any(unix, windows))]
+mod directory;
 mod disjunction;
 pub mod evaluate;
 mod expand;
@@ -27,6 +30,7 @@ pub(crate) mod live;
 mod merge;
 mod multi;
 mod options;
+mod payload;
 mod phrase;
 mod policy;
 mod postings;
@@ -34,6 +38,7 @@ pub mod query;
 mod rank;
 mod routing;
 pub mod score;
+mod searcher;
 mod segment;
 mod terms;
 mod top;
@@ -43,6 +48,8 @@ pub use analyzer::{Analyzer, UnknownAnalyzer};
 pub use build::{AnalyzerChoice, Document, SegmentBuilder, SegmentOptions, StorageMode};
 #[cfg(any(unix, windows))]
 pub use delete::{DeleteBy, DeleteOptions, Deleted, delete, delete_on};
+#[cfg(any(unix, windows))]
+pub use directory::DirectorySegments;
 pub use highlight::Highlight;
 pub use merge::{MergeOptions, Merged, merge};
 pub use multi::{Cluster, GlobalHit, MultiSearchStats, SegmentSet};
@@ -51,4 +58,8 @@ pub use policy::{MergePolicy, SegmentSize};
 pub use query::{Query, QueryError};
 pub use rank::Ranking;
 pub use routing::{Route, Routing};
+pub use searcher::{
+    Counting, DocumentHit, Facet, FacetValue, RunStats, SearchRequest, SearchResponse, Searcher, SortBy,
+    Suggestion, Took, Total,
+};
 pub use segment::{Segment, TermInfo};

@@ -166,6 +166,10 @@ impl Check<'_> {
                 faults.extend(inner.record(Region::Inverted { part }, offset, Kind::Index).err());
             }
         }
+        if let Some(access) = &inner.footer.access {
+            records += 1;
+            faults.extend(crate::search::access::check(self.file, access, self.options.deep).err());
+        }
         self.conclude("indexes", faults)?;
         if self.options.deep && inner.header.has(file_flags::ROLE_SEARCH_SEG) {
             // All terms, posting lists and live documents.

@@ -43,9 +43,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(t2m.axis_name(0), Some("time"));
     assert_eq!(t2m.info().map(|info| info.attrs["units"].as_str()), Some("K"));
 
-    // Read a selection, in NumPy's slice syntax: two time steps, the first latitude, every longitude.
+    // Read a selection, in NumPy's slice syntax: two time steps, the first latitude, every longitude. A single
+    // position has no axis.
     let part = t2m.select().slices("1:3,0,:")?.read()?;
-    assert_eq!(part.shape()[..], [2, 1, 3]);
+    assert_eq!(part.shape()[..], [2, 3]);
     assert_eq!(part.as_slice::<f32>(), Some(&[276.0, 277.0, 278.0, 282.0, 283.0, 284.0][..]));
 
     // The mean over time. The result has the axes that remain, lat and lon.

@@ -41,11 +41,12 @@ pub(crate) use reduce::{check_reversed, reduced_dims};
 pub(crate) use request::{Settings, ValueMode};
 pub(crate) use window::{WindowSpan, groups_of};
 
+use std::fmt;
 use std::path::Path;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
-use tercet_core::{Selection, Tensor};
+use tercet_core::{Progress, Selection, Tensor};
 
 use crate::error::{Error, ErrorKind};
 use crate::file::Dataset;
@@ -61,14 +62,26 @@ pub struct Select<'f> {
     reversed: Vec<bool>,
     /// Axes of which a single position is selected, by one label or number.
     single: Vec<bool>,
-    /// Whether results have no dimension for such axes.
-    squeeze: bool,
+    /// Whether results have a dimension for such axes.
+    keeps_single: bool,
     filter: Option<Filter>,
     /// Axis of a label filter, and a mask of its included positions.
     included: Option<(usize, Vec<bool>)>,
     /// Filters that cannot be combined.
     conflict: Option<String>,
     settings: Settings,
+    /// Cancels reads.
+    progress: ReadProgress<'f>,
+}
+
+/// The progress of reads.
+#[derive(Clone, Copy)]
+struct ReadProgress<'f>(&'f dyn Progress);
+
+impl fmt::Debug for ReadProgress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadProgress")
+    }
 }
 
 impl<'f> Dataset<'f> {
@@ -82,11 +95,12 @@ impl<'f> Dataset<'f> {
             axes,
             reversed: none.clone(),
             single: none,
-            squeeze: false,
+            keeps_single: false,
             filter: None,
             included: None,
             conflict: None,
             settings,
+            progress: ReadProgress(&NoProgress),
         }
     }
 }
@@ -135,18 +149,14 @@ impl<'f> Select<'f> {
             .find(&labels)
             .map_err(|error| self.refuse(&format!("axis {}: {error}", self.axis_text(axis))))?;
         let mut narrowed = self.narrowed(axis, start, stop, 1)?;
-        narrowed.single[axis] |= stop - start == 1
-            && match &labels {
-                LabelSelection::One(label) => !coordinates.is_partial_time(label),
-                LabelSelection::Range(..) => false,
-                LabelSelection::Nearest { .. } => true,
-            };
+        narrowed.single[axis] |= coordinates.is_single(&labels, (start, stop));
         Ok(narrowed)
     }
 
-    /// Drops the axes of which a single position is selected, by one label or number, from the dimensions of results.
-    pub fn squeeze(mut self) -> Self {
-        self.squeeze = true;
+    /// Keeps the axes of which a single position is selected, by one label or number, as dimensions of extent 1. By default
+    /// results have no dimension for them, as in xarray and NumPy.
+    pub fn keep_single(mut self) -> Self {
+        self.keeps_single = true;
         self
     }
 
@@ -168,7 +178,7 @@ impl<'f> Select<'f> {
 
     /// Whether results have no dimension for an axis because a single position of it is selected.
     fn is_dropped(&self, axis: usize) -> bool {
-        self.squeeze && self.single[axis]
+        self.single[axis] && !self.keeps_single
     }
 
     /// Coordinates of the selected positions of an axis.
@@ -192,9 +202,10 @@ impl<'f> Select<'f> {
         self.narrowed(axis, 0, count, step)
     }
 
-    /// Selects by slices, one for each of the leading axes: `10:20,::2`, `...,-1`. They are positions of the dataset.
+    /// Selects by slices, one for each of the leading axes: `10:20,::2`, `...,-1`. They are positions of the dataset. Results
+    /// have no dimension for an axis of a single number.
     pub fn slices(mut self, text: &str) -> Result<Self, Error> {
-        let (selection, reversed) = Selection::parse_reversible(text, self.dataset.shape())
+        let parsed = Selection::parse_indexed(text, self.dataset.shape())
             .map_err(|error| self.dataset.file.error(error.into()))?;
         if self
             .axes
@@ -206,8 +217,8 @@ impl<'f> Select<'f> {
                 self.refuse("slices after another selection: they are positions of the whole dataset")
             );
         }
-        self.axes = selection.axes().to_vec();
-        self.reversed = reversed;
+        self.axes = parsed.selection.axes().to_vec();
+        (self.reversed, self.single) = (parsed.reversed, parsed.single);
         Ok(self)
     }
 
@@ -282,6 +293,12 @@ impl<'f> Select<'f> {
         self
     }
 
+    /// Reports the progress of reads, and lets it cancel them. Computations take their own progress.
+    pub fn with_progress(mut self, progress: &'f dyn Progress) -> Self {
+        self.progress = ReadProgress(progress);
+        self
+    }
+
     /// The selection.
     pub fn selection(&self) -> Result<Selection, Error> {
         Selection::new(self.axes.clone(), self.dataset.shape())
@@ -291,11 +308,13 @@ impl<'f> Select<'f> {
     /// Reads the selection. Excluded values become NaN, or the fill value of integers.
     pub fn read(&self) -> Result<Tensor, Error> {
         if self.filter.is_none() && self.included.is_none() {
-            let mut tensor = self.dataset.read(&self.selection()?)?;
+            let read = self.dataset.read_counted(&self.selection()?, (None, self.progress.0));
+            let mut tensor = read.map_err(|kind| self.dataset.file.error(kind))?;
             reverse(&mut tensor, &self.reversed);
-            return Ok(tensor);
+            let dropped = drop_axes(tensor, |axis| self.is_dropped(axis));
+            return dropped.map_err(|kind| self.dataset.file.error(kind));
         }
-        match self.request()?.run(&NoProgress)?.computed {
+        match self.request()?.run(self.progress.0)?.computed {
             Computed::Read(tensor) => Ok(tensor),
             _ => Err(self.refuse("the request is no read")),
         }
@@ -327,9 +346,15 @@ impl<'f> Select<'f> {
 
     /// The request that reads the selection.
     pub fn request(&self) -> Result<Request<'f>, Error> {
-        let kept = vec![Role::Kept; self.axes.len()];
-        let dims = reduced_dims(&self.dataset, &self.axes, &self.reversed, &kept, &[])?;
+        let dims = self.dims()?;
         self.clone().bind(None, Vec::new(), dims)
+    }
+
+    /// The dimensions of the selection.
+    fn dims(&self) -> Result<Vec<Dim>, Error> {
+        let role = |axis| if self.is_dropped(axis) { Role::Reduced } else { Role::Kept };
+        let roles: Vec<Role> = (0..self.axes.len()).map(role).collect();
+        reduced_dims(&self.dataset, &self.axes, &self.reversed, &roles, &[])
     }
 
     /// Plans a read of the selection. No values are read.
@@ -414,8 +439,10 @@ impl<'f> Select<'f> {
         if let Some(conflict) = &self.conflict {
             return Err(self.refuse(conflict));
         }
+        let dropped = (0..self.axes.len()).filter(|&axis| self.is_dropped(axis)).collect();
         let mut resolved = Resolved {
             selection: self.selection()?,
+            dropped: dropped_axes(dropped, operation.as_ref()),
             reversed: self.reversed,
             operation,
             filter: self.filter,
@@ -429,23 +456,34 @@ impl<'f> Select<'f> {
         };
         let mode = self.settings.values;
         mode.apply(&self.dataset, &mut resolved).map_err(|kind| self.dataset.file.error(kind))?;
-        let single = self.single.iter().enumerate().filter(|(_, single)| self.squeeze && **single);
-        let dropped = single.map(|(axis, _)| axis).collect();
-        Ok(Request {
-            dataset: self.dataset,
-            resolved,
-            ops,
-            dims,
-            settings: self.settings,
-            weights: None,
-            dropped,
-        })
+        Ok(Request { dataset: self.dataset, resolved, ops, dims, settings: self.settings, weights: None })
     }
 }
 
 fn refuse(dataset: &Dataset<'_>, detail: &str) -> Error {
     let detail = tercet_core::escape::name(detail).to_string().into();
     dataset.file.error(ErrorKind::Compute { dataset: dataset.name().into(), detail })
+}
+
+/// The axes that are no dimensions of the result, of those of which a single position is selected: of a reduction those that
+/// have neither groups nor windows.
+pub(crate) fn dropped_axes(mut single: Vec<usize>, operation: Option<&Operation>) -> Vec<usize> {
+    if let Some(operation) = operation.filter(|operation| !matches!(operation.kind, Kind::Transform { .. })) {
+        single.retain(|&axis| matches!(operation.roles[axis], Role::Reduced));
+    }
+    single
+}
+
+/// An array without some axes of extent 1.
+pub(crate) fn drop_axes(tensor: Tensor, is_dropped: impl Fn(usize) -> bool) -> Result<Tensor, ErrorKind> {
+    let shape = tensor.shape().clone();
+    let mut axes = 0..;
+    let kept = |_: &&u64| axes.next().is_none_or(|axis| !is_dropped(axis));
+    let kept: Vec<u64> = shape.iter().filter(kept).copied().collect();
+    if kept.len() == shape.len() {
+        return Ok(tensor);
+    }
+    tensor.reshape(tercet_core::Shape::new(kept)).map_err(|_| tercet_core::tensor::CopyError.into())
 }
 
 /// Reverses the order of the positions of some axes.

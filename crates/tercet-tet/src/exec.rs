@@ -18,7 +18,6 @@ mod predicate;
 pub(crate) mod preview;
 pub(crate) mod reduce;
 mod rolling;
-mod scan;
 mod several;
 mod sizes;
 pub(crate) mod spill;

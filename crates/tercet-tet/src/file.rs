@@ -17,7 +17,7 @@ use tercet_remote::open_location;
 use crate::catalog::Catalog;
 use crate::error::{DatasetError, Error, ErrorKind};
 use crate::grid::Grid;
-use crate::integrity::{self, IntegrityChecker, IntegrityStatus, Protection};
+use crate::integrity::{self, Integrity, IntegrityChecker, IntegrityStatus};
 use crate::metadata::{DatasetInfo, HistoryRow, LabelledAxis, Metadata, only};
 use crate::rows::{RowContext, Rows};
 use crate::stats::Stats;
@@ -55,7 +55,7 @@ pub(crate) struct Opened {
     pub(crate) catalog: Catalog,
     pub(crate) grids: Vec<Result<Grid, DatasetError>>,
     pub(crate) rows: Rows,
-    pub(crate) protection: Protection,
+    pub(crate) integrity: Integrity,
 }
 
 impl Opened {
@@ -70,10 +70,10 @@ impl Opened {
             Mode::Recovery => Catalog::read(source, limits)?.with_lost_block(source, limits)?,
             Mode::WithoutFooter => Catalog::read_head(source, limits)?,
         };
-        let protection = integrity::open(&catalog, source, limits, options.verify, mode)?;
+        let integrity = integrity::open(&catalog, source, limits, options.verify, mode)?;
         let grids = catalog.grids();
         let rows = Rows::new(&catalog, &grids);
-        Ok(Self { catalog, grids, rows, protection })
+        Ok(Self { catalog, grids, rows, integrity })
     }
 }
 
@@ -128,8 +128,8 @@ impl File {
 
     fn read(source: Arc<dyn ByteSource>, options: ReadOptions, mode: Mode) -> Result<Self, ErrorKind> {
         let options = options.with_limits(options.limits.for_file(source.len()));
-        let Opened { catalog, grids, rows, protection } = Opened::read(&source, &options, mode)?;
-        let Protection { checker, status, labels } = protection;
+        let Opened { catalog, grids, rows, integrity } = Opened::read(&source, &options, mode)?;
+        let Integrity { checker, status, labels } = integrity;
         Ok(Self {
             source,
             options,

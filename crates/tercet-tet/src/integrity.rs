@@ -55,7 +55,7 @@ pub(crate) struct IntegrityChecker {
 }
 
 /// The integrity block of an open file.
-pub(crate) struct Protection {
+pub(crate) struct Integrity {
     pub(crate) checker: Option<IntegrityChecker>,
     pub(crate) status: IntegrityStatus,
     /// Labels of axes with more than 64 of them, checked or not.
@@ -71,13 +71,13 @@ pub(crate) fn open(
     limits: &Limits,
     verify: bool,
     mode: Mode,
-) -> Result<Protection, ErrorKind> {
-    let unchecked = |status, labels| Protection { checker: None, status, labels };
+) -> Result<Integrity, ErrorKind> {
+    let unchecked = |status, labels| Integrity { checker: None, status, labels };
     let mut block = catalog.block();
     let labels = block.as_mut().map(|block| std::mem::take(&mut block.labels)).unwrap_or_default();
     if mode == Mode::Recovery {
         let checker = block.and_then(|block| recovery(catalog, block));
-        return Ok(Protection { checker, ..unchecked(IntegrityStatus::Ignored, labels) });
+        return Ok(Integrity { checker, ..unchecked(IntegrityStatus::Ignored, labels) });
     }
     if !verify || mode == Mode::WithoutFooter {
         return Ok(unchecked(IntegrityStatus::Ignored, labels));
@@ -98,7 +98,7 @@ pub(crate) fn open(
         IntegrityStatus::Partial { problems: block.problems.clone() }
     };
     let checker = IntegrityChecker::new(block, catalog.index.entry_count);
-    Ok(Protection { checker: Some(checker), ..unchecked(status, labels) })
+    Ok(Integrity { checker: Some(checker), ..unchecked(status, labels) })
 }
 
 /// A checker for the chunks of a damaged file.

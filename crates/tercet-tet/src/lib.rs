@@ -144,4 +144,4 @@ pub use verify::{
 pub use wire::ids::{Codec, MAX_RANK};
 pub use wire::index::{MemoryBudget, Row};
 pub use wire::superblock::Superblock;
-pub use writer::{Writer, Written};
+pub use writer::{ChunkEncoder, EncodedChunk, Writer, Written};

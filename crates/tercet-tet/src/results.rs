@@ -69,6 +69,8 @@ pub struct ResultArray {
     pub edges: Option<Vec<f64>>,
     /// Number of values below and above the range of a histogram, which are in no bin.
     pub outside: Option<[u64; 2]>,
+    /// Number of NaN among the values of a histogram, which are in no bin; `None` for other operations.
+    pub nan: Option<u64>,
 }
 
 /// The values of a result.
@@ -202,10 +204,7 @@ impl Request<'_> {
 
     /// An array of the shape of the selection.
     fn values(&self, values: ResultValues, op: Option<Kind>) -> Result<ResultArray, Error> {
-        let mut dims = self.result_dims()?;
-        let dropped = |axis: usize| self.dropped.contains(&axis);
-        let mut axes = 0..;
-        dims.retain(|_| axes.next().is_some_and(|axis| !dropped(axis)));
+        let dims = self.result_dims()?;
         let attrs = match op {
             Some(op) => attributes::of_operation(&self.dataset, op, self.settings.values, &[]),
             None => attributes::of_values(&self.dataset, false),
@@ -216,7 +215,7 @@ impl Request<'_> {
             ResultValues::Numbers(tensor) => ResultValues::Numbers(self.reshaped(tensor, shape)?),
             other => other,
         };
-        Ok(ResultArray { op, name, dims, values, attrs, edges: None, outside: None })
+        Ok(ResultArray { op, name, dims, values, attrs, edges: None, outside: None, nan: None })
     }
 
     fn reshaped(&self, tensor: Tensor, shape: Vec<u64>) -> Result<Tensor, Error> {
@@ -233,6 +232,7 @@ impl Request<'_> {
         let mut attrs = attributes::of_operation(&self.dataset, op, mode, &self.reduced_names());
         let mut edges = reduced.edges;
         let mut tensor = reduced.tensor;
+        let mut nan = None;
         let values = match op {
             Kind::ArgMin | Kind::ArgMax => {
                 let indices = tensor.into_vec::<i64>().unwrap_or_default();
@@ -247,10 +247,20 @@ impl Request<'_> {
                 dims.push(ResultDim::bare("bin", bins));
                 tensor = self.reshaped(tensor, dims.iter().map(|dim| dim.len).collect())?;
                 let [below, above] = reduced.outside.unwrap_or_default();
-                for (name, count) in [("values_below_range", below), ("values_above_range", above)] {
+                let counts = self.counts(tensor)?;
+                // Skipped values are no elements.
+                let in_bins = counts.as_slice::<i64>().unwrap_or_default().iter().sum::<i64>();
+                let counted = u64::try_from(in_bins).unwrap_or(0) + below + above;
+                nan = Some(reduced.elements.saturating_sub(counted));
+                let outliers = [
+                    ("values_below_range", below),
+                    ("values_above_range", above),
+                    ("values_nan", nan.unwrap_or(0)),
+                ];
+                for (name, count) in outliers {
                     attrs.extend((count > 0).then(|| (name.to_owned(), count.to_string())));
                 }
-                ResultValues::Numbers(self.counts(tensor)?)
+                ResultValues::Numbers(counts)
             }
             Kind::Covariance | Kind::Correlation => {
                 let other = dims.first().cloned();
@@ -266,7 +276,7 @@ impl Request<'_> {
             Kind::Quantile { q } => format!("quantile_{q}"),
             op => op.key().to_owned(),
         };
-        Ok(ResultArray { op: Some(op), name, dims, values, attrs, edges, outside: reduced.outside })
+        Ok(ResultArray { op: Some(op), name, dims, values, attrs, edges, outside: reduced.outside, nan })
     }
 
     /// Counts as integers, unless a window has none.
@@ -296,7 +306,7 @@ impl Request<'_> {
         })
     }
 
-    /// Dimensions of the result, before dropped axes are removed from those of a read.
+    /// Dimensions of the result.
     fn result_dims(&self) -> Result<Vec<ResultDim>, Error> {
         let axes = self.output_axes();
         let dims = axes.into_iter().zip(&self.dims).map(|(axis, dim)| self.result_dim(axis, dim));
@@ -364,7 +374,7 @@ impl Request<'_> {
         let weighted = self.weights.as_ref().map(|weights| weights.axis);
         let is_reduced = |axis: &usize| {
             let is_kept = matches!(operation.roles[*axis], Role::Kept) && weighted != Some(*axis);
-            !is_kept && !self.dropped.contains(axis)
+            !is_kept && !self.resolved.dropped.contains(axis)
         };
         (0..operation.roles.len()).filter(is_reduced).map(|axis| axis_title(&self.dataset, axis)).collect()
     }
@@ -374,7 +384,7 @@ impl Request<'_> {
         let has_positions = self.ops.iter().any(|op| matches!(op, Kind::ArgMin | Kind::ArgMax));
         let is_shown = |axis: &usize| match &self.resolved.operation {
             Some(operation) if matches!(operation.roles[*axis], Role::Reduced) => {
-                has_positions || self.dropped.contains(axis)
+                has_positions || self.resolved.dropped.contains(axis)
             }
             _ => true,
         };
@@ -391,7 +401,7 @@ impl Request<'_> {
     /// Coordinates of the dropped axes.
     fn single(&self) -> Result<Vec<(String, Coordinates)>, Error> {
         let mut single = Vec::new();
-        for &axis in &self.dropped {
+        for &axis in &self.resolved.dropped {
             let slice = self.resolved.selection.axes()[axis];
             let found = self.dataset.readable_coordinates(axis)?.map(|all| all.selected(slice, false));
             let coordinates =

@@ -220,15 +220,15 @@ pub fn read_tet_summary_v1(bytes: &[u8]) -> Result<Summary, Error> {
     let source = Borrowed { name: "bytes".into(), bytes };
     let options = ReadOptions::new();
     let read = || {
-        let Opened { catalog, grids, rows, protection } = Opened::read(&source, &options, Mode::Read)?;
-        let checker = protection.checker.as_ref();
+        let Opened { catalog, grids, rows, integrity } = Opened::read(&source, &options, Mode::Read)?;
+        let checker = integrity.checker.as_ref();
         let opened = View {
             catalog: &catalog,
             grids: &grids,
             rows: &rows,
             context: RowContext { source: &source, checker, limits: &options.limits, grids: &grids },
-            integrity_status: &protection.status,
-            long_labels: &protection.labels,
+            integrity_status: &integrity.status,
+            long_labels: &integrity.labels,
         };
         opened.summary()
     };

@@ -32,12 +32,14 @@ use crate::wire::index::{Row, index_len};
 use crate::wire::superblock::Superblock;
 use crate::zones::ZoneMaps;
 
+mod chunks;
 #[cfg(any(unix, windows))]
 mod dense;
 mod encode;
 mod footer;
 pub(crate) mod sample;
 
+pub use chunks::{ChunkEncoder, EncodedChunk};
 use encode::UNWRITTEN;
 pub(crate) use encode::{Encoded, Encoder, MISSING, RowStates};
 
@@ -263,33 +265,8 @@ impl<S: Sink> Writer<S> {
 
     /// Writes one chunk. The view has the extents of the chunk, clipped at the edge of the array.
     pub fn chunk(&mut self, dataset: DatasetId, coords: &[u64], view: TensorView<'_>) -> Result<(), Error> {
-        if self.layout.datasets[dataset.0].compression == Compression::Auto {
-            let values = |_| Ok::<_, Error>(view.bytes().to_vec());
-            self.choose(dataset, &[0], values)?;
-        }
-        self.try_chunk(dataset, coords, view).map_err(|fault| self.error(fault))
-    }
-
-    fn try_chunk(
-        &mut self,
-        dataset: DatasetId,
-        coords: &[u64],
-        view: TensorView<'_>,
-    ) -> Result<(), ErrorKind> {
-        let planned = &self.layout.datasets[dataset.0];
-        let name = || planned.name.clone();
-        let Some(linear) = planned.grid.linear(coords) else {
-            return Err(LayoutError::NoSuchChunk { dataset: name(), coords: coords.to_vec() }.into());
-        };
-        let shape = planned.grid.chunk_shape_at(coords);
-        if view.dtype() != planned.grid.element() || view.shape() != shape {
-            let expected = Box::new((planned.grid.dtype(), Shape::new(shape)));
-            let found = Box::new((view.dtype(), Shape::from(view.shape())));
-            return Err(LayoutError::ChunkShape { dataset: name(), expected, found }.into());
-        }
-        let row = self.bases[dataset.0] + linear;
-        let encoded = self.encode(dataset, row, view.bytes().to_vec())?;
-        self.put(dataset, &encoded)
+        let encoded = self.chunk_encoder(dataset, Some(view))?.encode(coords, view)?;
+        self.put_chunk(&encoded)
     }
 
     /// Writes a whole dataset from an array in memory, on all threads.
@@ -433,10 +410,6 @@ impl<S: Sink> Writer<S> {
             zones: self.zones.as_ref().map(|zones| zones.scan(dataset.0)),
             rounder: self.rounders[dataset.0].clone(),
         }
-    }
-
-    fn encode(&self, dataset: DatasetId, row: u64, raw: Vec<u8>) -> Result<Encoded, ErrorKind> {
-        self.encoder(dataset).encode(row, raw)
     }
 
     /// Writes an encoded chunk and records its row.

@@ -7,12 +7,12 @@
 #![allow(clippy::disallowed_methods, reason = "an example reads its own file")]
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::io::{BufWriter, Cursor, Write as _};
 
 use tercet_tgm::compat::{
-    DataObjectDescriptor, DecodeOptions, Dtype, EncodeOptions, GlobalMetadata, Result, StreamingEncoder,
-    TensogramFile, ValidateOptions, ValidationLevel, decode, is_remote_url, scan_file, validate_buffer,
-    validate_file, validate_message,
+    self, DataObjectDescriptor, DecodeOptions, Dtype, EncodeOptions, GlobalMetadata, Result,
+    StreamingEncoder, TensogramFile, ValidateOptions, ValidationLevel, decode, is_remote_url, scan_file,
+    validate_buffer, validate_file, validate_message,
 };
 
 fn message(step: i64) -> (GlobalMetadata, DataObjectDescriptor, Vec<u8>) {
@@ -50,6 +50,15 @@ pub(crate) fn main() -> Result<()> {
     for (step, raw) in file.iter()?.enumerate() {
         assert_eq!(decode(&raw?, &DecodeOptions::default())?.1[0].1, message(step as i64).2);
     }
+    let all = file.messages()?;
+    assert_eq!((all.len(), file.path(), &all[3]), (8, path.as_path(), &file.read_message(3)?));
+    let iterator = file.iter()?;
+    assert_eq!(iterator.len(), 8);
+    for raw in iterator {
+        for object in compat::objects(&raw?, DecodeOptions::default())? {
+            assert_eq!(object?.0.shape, [2, 3]);
+        }
+    }
     let mapped = TensogramFile::open_mmap(&path)?;
     assert_eq!(mapped.read_message(5)?, file.read_message(5)?);
     assert_eq!(scan_file(&mut std::fs::File::open(&path)?)?.len(), 8);
@@ -70,10 +79,24 @@ pub(crate) fn main() -> Result<()> {
         Some("K")
     );
 
+    // To a file through a buffer.
+    let streamed = directory.path().join("stream.tgm");
+    let sink = BufWriter::new(std::fs::File::create(&streamed)?);
+    let mut encoder = StreamingEncoder::new(sink, &metadata, &EncodeOptions::default())?;
+    encoder.write_object(&descriptor, &values)?;
+    let mut sink = encoder.finish()?;
+    sink.flush()?;
+    assert_eq!(decode(&std::fs::read(&streamed)?, &DecodeOptions::default())?.1[0].1, values);
+
     // Validate.
     let options = ValidateOptions { max_level: ValidationLevel::Fidelity, ..ValidateOptions::default() };
     let report = validate_message(&backfilled, &options);
     assert!(report.is_ok() && report.hash_verified, "{report:?}");
+    let json = serde_json::to_string_pretty(&report).unwrap_or_default();
+    assert!(json.contains("\"hash_verified\": true"), "{json}");
+    let quick = ValidateOptions { max_level: ValidationLevel::Structure, ..ValidateOptions::default() };
+    let quick = validate_message(&backfilled, &quick);
+    assert_eq!((quick.is_ok(), quick.object_count, quick.hash_verified), (true, 1, false));
     let mut wrong = backfilled.clone();
     wrong[..8].copy_from_slice(b"WRONGMAG");
     let report = validate_message(&wrong, &ValidateOptions::default());

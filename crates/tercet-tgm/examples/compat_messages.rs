@@ -12,7 +12,7 @@ use tercet_tgm::compat::{
     ByteOrder, DataObjectDescriptor, DecodeOptions, Dtype, EncodeOptions, GlobalMetadata, MetaType, Result,
     TensogramError, compute_common, compute_hash, compute_packing_params, data_object_inline_hashes, decode,
     decode_descriptors, decode_metadata, decode_object, decode_range, decode_with_masks, encode,
-    encode_pre_encoded, messages, objects, objects_metadata, scan,
+    encode_pre_encoded, framing, messages, objects, objects_metadata, scan,
 };
 
 fn field(shape: &[u64]) -> DataObjectDescriptor {
@@ -48,6 +48,48 @@ fn mars(param: &str, step: i64) -> Value {
         (Value::Text("param".into()), Value::Text(param.into())),
         (Value::Text("step".into()), Value::Integer(step.into())),
     ])
+}
+
+/// Payloads that another program encoded, here those of a message.
+fn payloads_as_stored(
+    message: &[u8],
+    (plain, packed): (&DataObjectDescriptor, &DataObjectDescriptor),
+    data: &[u8],
+    values: &[u8],
+) -> Result<()> {
+    // Packed and compressed by another program: here the payload of the message above, with its offsets of szip blocks.
+    let stored = framing::decode_message(message)?;
+    let (descriptor, payload, _) = &stored.objects[1];
+    assert!(descriptor.params.contains_key("szip_block_offsets"));
+    let again =
+        encode_pre_encoded(&GlobalMetadata::default(), &[(descriptor, payload)], &EncodeOptions::default())?;
+    assert_eq!(decode(&again, &DecodeOptions::default())?.1[0].1, values);
+
+    // Threads do not change payloads.
+    for threads in [0, 1, 8] {
+        let options = EncodeOptions { threads, ..EncodeOptions::default() };
+        let objects = [(plain, data), (packed, data)];
+        let other = encode(&GlobalMetadata::default(), &objects, &options)?;
+        let payloads = framing::decode_message(&other)?.objects;
+        assert!(payloads.iter().zip(&stored.objects).all(|(one, other)| one.1 == other.1), "{threads}");
+    }
+    Ok(())
+}
+
+/// Metadata of any vocabulary.
+fn any_keys(plain: &DataObjectDescriptor, data: &[u8]) -> Result<()> {
+    // Any keys: the library stores them, applications give them their meaning.
+    let product = Value::Map(vec![(Value::Text("name".into()), Value::Text("intensity".into()))]);
+    let mut generic = GlobalMetadata::default();
+    generic.base.push(BTreeMap::from([
+        ("product".to_string(), product),
+        ("run_id".to_string(), Value::Integer(42.into())),
+    ]));
+    let generic = decode_metadata(&encode(&generic, &[(plain, data)], &EncodeOptions::default())?)?;
+    let Value::Map(entries) = &generic.base[0]["product"] else { panic!("a map was written") };
+    assert_eq!(entries[0].1.as_text(), Some("intensity"));
+    assert_eq!(generic.get("run_id").and_then(|value| value.as_u64()), Some(42));
+    Ok(())
 }
 
 pub(crate) fn main() -> Result<()> {
@@ -121,6 +163,14 @@ pub(crate) fn main() -> Result<()> {
     )?;
     assert_eq!(numbers(&decode(&pre, &DecodeOptions::default())?.1[0].1), [0.0, 1.0, 2.0, 3.0]);
 
+    payloads_as_stored(&message, (&plain, &packed), &data, &one)?;
+    any_keys(&plain, &data)?;
+
+    // A stream of messages with other bytes around them.
+    let noisy = [b"noise".as_slice(), &message, b"more noise", &message[..100], &pre].concat();
+    let found: Vec<usize> = scan(&noisy).into_iter().map(|(_, len)| len).collect();
+    assert_eq!(found, [message.len(), pre.len()]);
+
     // Iterators over a buffer.
     let buffer = [message.as_slice(), &masked, &pre].concat();
     assert_eq!(scan(&buffer).len(), 3);
@@ -135,6 +185,10 @@ pub(crate) fn main() -> Result<()> {
     // Hashes: in the frames, of any bytes, and what damage looks like.
     assert!(data_object_inline_hashes(&message)?.iter().all(Option::is_some));
     println!("hash of the message {}", compute_hash(&message));
+    let unhashed = EncodeOptions { hashing: false, ..EncodeOptions::default() };
+    let unhashed = encode(&GlobalMetadata::default(), &[(&plain, &data)], &unhashed)?;
+    assert_eq!(data_object_inline_hashes(&unhashed)?, [None]);
+    assert_eq!(decode(&unhashed, &DecodeOptions::default())?.1[0].1, data);
     let mut damaged = message.clone();
     let at = message.windows(8).position(|window| window == &data[..8]).unwrap_or_default();
     damaged[at] ^= 1;

@@ -120,6 +120,7 @@ mod encode;
 mod error;
 #[cfg(any(unix, windows))]
 mod file;
+pub mod framing;
 mod iter;
 mod meta_value;
 mod options;
@@ -134,8 +135,13 @@ pub use crate::validate::{
     Code as IssueCode, FileIssue, FileReport as FileValidationReport, Issue as ValidationIssue,
     Level as ValidationLevel, MessageReport as ValidationReport,
 };
-pub use crate::wire::ids::{FrameKind as FrameType, MessageFlags, VERSION as WIRE_VERSION};
+pub use crate::wire::frame::FrameHeader;
+pub use crate::wire::ids::{
+    END_MAGIC, FrameFlags, FrameKind as FrameType, MAGIC, MessageFlags, VERSION as WIRE_VERSION,
+};
 pub use crate::wire::order::DecodePhase;
+pub use crate::wire::postamble::Postamble;
+pub use crate::wire::preamble::Preamble;
 pub use decode::{
     DecodedMaskSet, DecodedMessage, DecodedObject, DecodedObjectWithMasks, data_object_inline_hashes, decode,
     decode_descriptors, decode_metadata, decode_object, decode_range, decode_with_masks, scan, scan_file,

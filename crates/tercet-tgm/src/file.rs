@@ -383,11 +383,16 @@ impl File {
     /// Like [`message`](Self::message), with other read options.
     pub(crate) fn message_with(&self, index: u64, options: ReadOptions) -> Result<Message, Error> {
         let table = self.message_table_with(index)?;
-        let span = self.span_in(&table, index)?;
-        let gap = table.first_gap.filter(|gap| !options.allow_gaps && gap.span.start() < span.start());
-        match gap {
+        let span = self.reachable_span(&table, index, options)?;
+        self.open_message(index, span, options, table.message_index.is_some())
+    }
+
+    /// The byte range of a message that is not after a gap, or after one that is allowed.
+    fn reachable_span(&self, table: &MessageTable, index: u64, options: ReadOptions) -> Result<Span, Error> {
+        let span = self.span_in(table, index)?;
+        match table.first_gap.filter(|gap| !options.allow_gaps && gap.span.start() < span.start()) {
             Some(gap) => Err(self.error(ErrorKind::AfterGap { index, gap })),
-            None => self.open_message(index, span, options, table.message_index.is_some()),
+            None => Ok(span),
         }
     }
 

@@ -26,7 +26,7 @@ pub use build::{IndexBuilder, IndexKeys, MAX_KEYS};
 pub use error::IndexError;
 #[cfg(any(unix, windows))]
 pub(crate) use find::find_last;
-pub(crate) use find::{IndexLookup, find, marked};
+pub(crate) use find::{IndexLookup, find, has_mark, marked};
 #[cfg(any(unix, windows))]
 pub use side_file::index_file_path;
 pub(crate) use side_file::read_side_file;

@@ -285,9 +285,19 @@ pub(crate) fn read_metadata(
     span: Span,
     options: &ReadOptions,
 ) -> Result<GlobalMetadata, ErrorKind> {
+    read_numbered_metadata(source, 0, span, options)
+}
+
+/// [`read_metadata`] of a message whose number appears in errors.
+pub(crate) fn read_numbered_metadata(
+    source: &dyn ByteSource,
+    number: u64,
+    span: Span,
+    options: &ReadOptions,
+) -> Result<GlobalMetadata, ErrorKind> {
     let mut window = Window::up_to(source, span.end())?;
-    let layout = Layout::read(&mut window, 0, span, options)?;
-    read_contents(&mut window, &layout, options)?.take_metadata(0, layout.span, layout.object_count())
+    let layout = Layout::read(&mut window, number, span, options)?;
+    read_contents(&mut window, &layout, options)?.take_metadata(number, layout.span, layout.object_count())
 }
 
 #[cfg(test)]

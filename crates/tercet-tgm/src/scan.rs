@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use tercet_core::{ByteSource, Progress, Span};
 
 use crate::error::ErrorKind;
+use crate::index;
 use crate::window::{Search, Window};
 use crate::wire::ids::{END_MAGIC, MAGIC, MIN_MESSAGE, MessageFlags, POSTAMBLE_LEN, PREAMBLE_LEN};
 use crate::wire::postamble::Postamble;
@@ -109,11 +110,11 @@ struct Found {
     is_candidate: bool,
 }
 
-/// Whether a preamble may be that of an index.
+/// Whether a preamble may be that of an index. It has two flags; no hash covers them, so one is enough.
 fn may_be_index(preamble: &Preamble) -> bool {
+    let has = |flag| preamble.flags.contains(flag);
     preamble.known_length().is_some()
-        && preamble.flags.contains(MessageFlags::PRECEDER_METADATA)
-        && preamble.flags.contains(MessageFlags::FOOTER_METADATA)
+        && (has(MessageFlags::PRECEDER_METADATA) || has(MessageFlags::FOOTER_METADATA))
 }
 
 impl Scan {
@@ -167,6 +168,8 @@ impl Scan {
             match crate::message::read_metadata(source, span, options) {
                 Ok(metadata) if metadata.is_message_index() => self.indexes.push(span),
                 Err(ErrorKind::Common(tercet_core::CommonError::Source(error))) => return Err(error.into()),
+                // One of the two copies of the mark may be damaged.
+                Err(_) if index::has_mark(source, span, options)? => self.indexes.push(span),
                 // A damaged message is reported when it is read.
                 _ => {}
             }

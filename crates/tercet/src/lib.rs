@@ -34,8 +34,11 @@
 //! | recover the intact parts of a damaged file | [`salvage`] |
 //! | detect a format | [`detect`], [`detect_source`], [`OtherFormat::detect`] |
 //! | convert Parquet and Arrow tables | [`arrow`] |
-//! | convert NumPy arrays | [`convert`] |
-//! | draw arrays | [`plot`] |
+//! | convert arrays, tables and documents of other formats | [`convert`] |
+//! | compare files, hash their contents | [`convert::diff`], [`convert::content_hash`] |
+//! | write and search a catalog of many files | [`convert::catalog`] |
+//! | plot arrays | [`plot`] |
+//! | values of arrays for display | [`raster`] |
 //!
 //! Each format module has the same shape: `File::open`, `File::open_with` with `ReadOptions`, `File::from_source` for any
 //! [`ByteSource`](core::ByteSource), `Writer::create` and `finish`, `verify`. Errors name the file, the region and the bytes;
@@ -50,6 +53,7 @@ mod message_filter;
 mod other_format;
 pub mod plot;
 pub mod prelude;
+pub mod raster;
 #[cfg(any(unix, windows))]
 mod salvage;
 #[cfg(any(unix, windows))]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tercet_tatami::Scalar;
 use tercet_tatami::predicate::{Comparison, Expr, Literal, Operator, ParseError};
-use tercet_tgm::Value;
+use tercet_tgm::{Field, Message, Value};
 
 /// A filter expression on the metadata of messages, such as `step >= 6 and name in ("t", "z")`.
 ///
@@ -98,6 +98,43 @@ impl MessageFilter {
     pub fn matches<E>(&self, mut look_up: impl FnMut(&str) -> Result<Option<Value>, E>) -> Result<bool, E> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(self.node.evaluate(&mut look_up, &mut seen)? == Some(true))
+    }
+
+    /// The objects of a message for which the expression holds; `None` if there are none. A key is that of the object, else of the
+    /// message, else a [`Field`] of the object. A message without objects matches by its own metadata, with no objects.
+    pub fn matching_objects(&self, message: &Message) -> Result<Option<Vec<u64>>, tercet_tgm::Error> {
+        let metadata = message.metadata();
+        let count = message.object_count();
+        if count == 0 {
+            let holds =
+                self.matches(|key| Ok::<_, tercet_tgm::Error>(metadata.get_for_objects(&[], key).cloned()))?;
+            return Ok(holds.then(Vec::new));
+        }
+        let mut found = Vec::new();
+        for index in 0..count {
+            let mut stats = None;
+            let value = |key: &str| -> Result<Option<Value>, tercet_tgm::Error> {
+                if let Some(value) = metadata.get_for_objects(&[index], key) {
+                    return Ok(Some(value.clone()));
+                }
+                let Some(field) = Field::from_name(key) else { return Ok(None) };
+                if field == Field::Message {
+                    return Ok(Some(message.number().into()));
+                }
+                let object = message.object(index)?;
+                if !field.is_statistic() {
+                    return object.field(field).map(Some);
+                }
+                if stats.is_none() {
+                    stats = Some(object.stats()?);
+                }
+                Ok(stats.as_ref().map(|stats| stats.get(field)))
+            };
+            if self.matches(value)? {
+                found.push(index);
+            }
+        }
+        Ok(Some(found).filter(|found| !found.is_empty()))
     }
 
     /// Why a filter that matched nothing did so, if a key was never found or has another type.

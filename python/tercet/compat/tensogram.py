@@ -264,7 +264,8 @@ class Metadata(Mapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def __repr__(self) -> str:
         keys = ", ".join(json.dumps(key) for key in sorted(self._extra))

@@ -520,6 +520,16 @@ def _beside(path: PathLike, file: Path) -> Path:
 class _Sink:
     """The transforms with one kind of output."""
 
+    zscore: Callable[..., Any]
+    minmax: Callable[..., Any]
+    l1: Callable[..., Any]
+    l2: Callable[..., Any]
+    center: Callable[..., Any]
+    scale: Callable[..., Any]
+    log1p: Callable[..., Any]
+    sqrt: Callable[..., Any]
+    softmax: Callable[..., Any]
+
     def __init__(self, file: TetFile, write: TransformWrite) -> None:
         self._file = file
         self._write = write

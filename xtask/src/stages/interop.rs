@@ -89,6 +89,7 @@ pub(super) fn interop(context: &Context) -> Report {
     python_with_our_command(context, &mut report, "interop arrays", script, "tercet");
     let script = "interop/grib_arrays_check.py";
     python_with_our_command(context, &mut report, "interop GRIB", script, "tercet");
+    python_with_our_command(context, &mut report, "interop server", "interop/server_check.py", "tercet");
     queries(context, &mut report, QUERIES, Some(QUERY_SEED));
     report
 }

@@ -62,7 +62,7 @@ pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Fail
                     out.json(&InfoJson::new(format, location, len, &info))?;
                     Ok(info.outcome())
                 }
-                _ => tgm::info::run_on(tgm::Form::new(false, args.quiet), source, out),
+                _ => tgm::info::run_on(tgm::ReportFormat::new(false, args.quiet), source, out),
             }
         }
     })
@@ -74,7 +74,7 @@ pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, 
         (format, source) if args.repair => Err(cannot_repair(format, &*source)),
         (format, source) => {
             out.hush(args.quiet);
-            let form = tgm::Form::new(args.json.json, args.quiet);
+            let form = tgm::ReportFormat::new(args.json.json, args.quiet);
             if format == Format::Tatami {
                 return tatami::verify::run_on(args.deep, form, source, out);
             }

@@ -1,4 +1,4 @@
-//! `tercet catalog`, `tercet find` and `tercet get`: catalogues of many files.
+//! `tercet catalog`, `tercet find` and `tercet get`: catalogs of many files.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ Examples:
   tercet catalog --refresh runs -o runs.tatami    read only files that have changed
   tercet find runs.tatami temperature --where 'step = 24 and level >= 500'
 
-Exit code 0: done; 1: a part of a file could not be read; the catalogue has the others.";
+Exit code 0: done; 1: a part of a file could not be read; the catalog has the others.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Output .tatami file
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Keep the rows of files that have not changed since the catalogue was written
+    /// Keep the rows of files that have not changed since the catalog was written
     #[arg(long)]
     refresh: bool,
     /// Read metadata only: no minimum, maximum, mean and number of missing values
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     write(&args.inputs, &args.output, &options, args.json.json, out)
 }
 
-/// Writes a catalogue and prints its summary.
+/// Writes a catalog and prints its summary.
 pub(crate) fn write(
     inputs: &[PathBuf],
     output: &Path,
@@ -104,17 +104,18 @@ const FIND_EXAMPLES: &str = "\
 Examples:
   tercet find runs.tatami temperature
   tercet find runs.tatami 't ecmwf' --where 'step = 24 and level >= 500'
+  tercet find runs.tatami 'wind OR gust*' -n 5
   tercet find runs.tatami --where 'max > 320' --columns pointer,name,max
 
-The terms are found in names, metadata and paths, without case; all of them must occur. Exit code 1: nothing is found.";
+Rows are printed by relevance; without terms, in the order of the catalog. Exit code 1: nothing is found.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = FIND_EXAMPLES)]
 pub(crate) struct FindArgs {
-    /// Catalogue, written by `tercet catalog`
+    /// Catalog, written by `tercet catalog`
     #[arg(value_name = "CATALOG")]
     catalog: PathBuf,
-    /// Terms that the text of a row contains
+    /// Search query over names, metadata and paths: terms, of which all must occur, `temp*`, "a phrase", `a OR b`, `-a`
     #[arg(value_name = "TERMS")]
     terms: Vec<String>,
     #[command(flatten)]
@@ -130,7 +131,10 @@ pub(crate) struct FindArgs {
 
 pub(crate) fn find(args: &FindArgs, out: &mut Ui) -> Result<Outcome, Failure> {
     let catalog = open_catalog(&args.catalog)?;
-    let mut options = FindOptions::new(&args.terms.join(" "));
+    let text = args.terms.join(" ");
+    let mut options = FindOptions::new(&text).map_err(|error| {
+        Failure::request(format!("query: {error}")).with_excerpt_to_end(&text, &(error.at..text.len()))
+    })?;
     options.filter = args.filter.bind_to(&catalog)?;
     let limit = args.limit.or(20);
     // One more shows that there are more.
@@ -190,18 +194,18 @@ const GET_EXAMPLES: &str = "\
 Examples:
   tercet get 'runs/a.tgm#3.0'                      object 0 of message 3
   tercet get 'era5.tet#t2m' -o t2m.nc              a dataset with its coordinates
-  tercet get --catalog runs.tatami 'a.tgm#3.0'     relative to the directory of the catalogue";
+  tercet get --catalog runs.tatami 'a.tgm#3.0'     relative to the directory of the catalog";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = GET_EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// Pointer, as in the column `pointer` of a catalogue
+    /// Pointer, as in the column `pointer` of a catalog
     #[arg(value_name = "POINTER")]
     pointer: String,
     /// Write the data to this file; the format follows the file extension
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Catalogue; pointers are relative to its directory [default: the current directory]
+    /// Catalog; pointers are relative to its directory [default: the current directory]
     #[arg(long, value_name = "CATALOG")]
     catalog: Option<PathBuf>,
     /// Allow pointers outside of that directory: absolute paths, `..`, symbolic links
@@ -236,7 +240,7 @@ pub(crate) fn get(args: &GetArgs, out: &mut Ui) -> Result<Outcome, Failure> {
         if args.allow_outside {
             failure
         } else {
-            failure.with_hint("`--allow-outside` allows it, if you trust the catalogue")
+            failure.with_hint("`--allow-outside` allows it, if you trust the catalog")
         }
     })?;
     let source = match pointer.open(&path) {

@@ -248,16 +248,32 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn ArraySource>, Failure> {
 }
 
 impl Args {
-    /// Writes a catalogue of the input.
+    /// Writes a catalog of the input.
     fn catalog(&self, out: &mut Ui) -> Result<Outcome, Failure> {
-        let selects =
-            !(self.var.is_empty() && self.sel.is_empty() && self.isel.is_empty() && self.rename.is_empty());
-        if selects || self.plan || self.unpack {
-            return Err(Failure::request(
-                "a .tatami output is a catalogue of the whole input; it has no such options",
-            ));
+        let given = [
+            ("--plan", self.plan),
+            ("--strict", self.strict),
+            ("--no-verify", self.no_verify),
+            ("--var", !self.var.is_empty()),
+            ("--sel", !self.sel.is_empty()),
+            ("--isel", !self.isel.is_empty()),
+            ("--rename", !self.rename.is_empty()),
+            ("--unpack", self.unpack),
+            ("--dtype", !self.dtype.is_empty()),
+            ("--max-error", !self.max_error.is_empty()),
+            ("--bits", self.bits.is_some()),
+            ("--packing", self.packing.is_some()),
+            ("--split-by", self.split_by.is_some()),
+            ("--split-axis", !self.split_axis.is_empty()),
+            ("--chunk", !self.chunk.is_empty()),
+            ("--zstd", self.zstd.is_some()),
+        ];
+        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            let message =
+                format!("`{option}` is for array files; a .tatami output is a catalog of the whole input");
+            return Err(Failure::request(message));
         }
-        // A table is not catalogued here, but converted.
+        // A table is not cataloged here, but converted.
         open(&self.input)?;
         let mut options = tercet::convert::catalog::CatalogOptions::new();
         options.overwrite = self.force.force;
@@ -389,7 +405,7 @@ impl Args {
         }
         for item in fidelity.inexact() {
             let detail = item.detail.as_deref().unwrap_or_default();
-            let error = item.max_error.map(|error| format!("; largest error {error}")).unwrap_or_default();
+            let error = item.max_error.map(|error| format!("; max error {error}")).unwrap_or_default();
             let subject =
                 if item.subject == Subject::Variable { String::new() } else { format!("{} ", item.subject) };
             out.summary(format_args!(

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     stage.text(
         "the data as .tgm messages and a table as a .tatami file, and damages those too. At last a forecast",
     )?;
-    stage.text("goes from messages to a cube to a catalogue.")?;
+    stage.text("goes from messages to a cube to a catalog.")?;
     stage
         .text(&format!("Its files are kept in the directory `{}`.", escape::name(&dir.to_string_lossy())))?;
 
@@ -226,8 +226,8 @@ fn follow_a_forecast(stage: &mut Stage<'_>) -> Result<(), Failure> {
 }
 
 fn find_data(stage: &mut Stage<'_>) -> Result<(), Failure> {
-    stage.title("catalogue")?;
-    stage.text("A catalogue is a .tatami table: one row per dataset, message object and table.")?;
+    stage.title("catalog")?;
+    stage.text("A catalog is a .tatami table: one row per dataset, message object and table.")?;
     let files = ["catalog", "forecast.tgm", "weather.tet", "cities.tatami", "-o", "catalog.tatami"];
     stage.tercet(&files, 0)?;
     stage.text("Find a field by its words and its metadata, and read it by its pointer:")?;

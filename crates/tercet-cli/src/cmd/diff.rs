@@ -13,6 +13,7 @@ use crate::cmd::convert::open;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{display_path, json_path};
+use crate::run::{error_message, error_value};
 use crate::ui::{GOOD, Ui, WARN, paint};
 
 const EXAMPLES: &str = "\
@@ -80,7 +81,7 @@ fn source(path: &Path) -> Result<Arc<dyn ByteSource>, Failure> {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut options = DiffOptions::new();
     (options.rtol, options.atol, options.metadata) = (args.rtol, args.atol, !args.no_metadata);
-    options.max_places = usize::try_from(args.limit.or(5)).unwrap_or(usize::MAX);
+    options.max_examples = usize::try_from(args.limit.or(5)).unwrap_or(usize::MAX);
     let bar = out.bar("comparing", 0);
     let found = if args.left.is_dir() || args.right.is_dir() {
         diff_arrays(&*open(&args.left)?, &*open(&args.right)?, &options, &bar)?
@@ -102,9 +103,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         };
         let (name, detail) = (escape::name(&difference.name), escape::name(&difference.detail));
         out.line(format_args!("{}  {name}: {detail}", paint(WARN, format_args!("{aspect:9}"))))?;
-        for place in &difference.places {
-            let (left, right) = (escape::name(&place.left), escape::name(&place.right));
-            out.line(format_args!("             {:?}: {left} and {right}", place.position))?;
+        for example in &difference.examples {
+            let (left, right) = (escape::name(&example.left), escape::name(&example.right));
+            out.line(format_args!("             {:?}: {left} and {right}", example.position))?;
         }
     }
     if found.is_empty() {
@@ -121,7 +122,7 @@ Examples:
   tercet hash era5.nc era5.tet era5.zarr     equal for equal contents
 
 The hash is BLAKE3 over the names, types, shapes and values of all variables, or over the columns of a table. Attributes, chunks and
-compression do not count.";
+compression do not count. A file that cannot be read is reported and does not stop the others; the exit code is the highest.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HASH_EXAMPLES)]
@@ -136,27 +137,44 @@ pub(crate) struct HashArgs {
 #[derive(Serialize)]
 struct HashJson {
     file: String,
-    hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<serde_json::Value>,
 }
 
 pub(crate) fn hash(args: &HashArgs, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut all = Vec::new();
+    let mut worst = 0;
     for path in &args.files {
-        let bar = out.bar("hashing", 0);
-        let hash = if path.is_dir() {
-            hash_arrays(&*open(path)?, &bar)?
-        } else {
-            content_hash(&source(path)?, &bar)?
-        };
-        drop(bar);
-        if args.json.json {
-            all.push(HashJson { file: json_path(path), hash: hash.to_string() });
-        } else {
-            out.line(format_args!("{hash}  {}", display_path(path)))?;
+        match hash_one(path, out) {
+            Ok(hash) if args.json.json => {
+                all.push(HashJson { file: json_path(path), hash: Some(hash), error: None });
+            }
+            Ok(hash) => out.line(format_args!("{hash}  {}", display_path(path)))?,
+            // One file that cannot be read does not stop the others.
+            Err(failure @ Failure::Error(_)) if args.files.len() > 1 => {
+                if args.json.json {
+                    let error = error_value(&failure, &display_path(path));
+                    let error = error.and_then(|value| value.get("error").cloned());
+                    all.push(HashJson { file: json_path(path), hash: None, error });
+                } else if let Some(message) = error_message(&failure, out.is_verbose()) {
+                    out.note(message)?;
+                }
+                worst = worst.max(failure.exit_code());
+            }
+            Err(failure) => return Err(failure),
         }
     }
     if args.json.json {
         out.json(&all)?;
     }
-    Ok(Outcome::Done)
+    Ok(if worst == 0 { Outcome::Done } else { Outcome::Exit(worst) })
+}
+
+fn hash_one(path: &Path, out: &Ui) -> Result<String, Failure> {
+    let bar = out.bar("hashing", 0);
+    let hash =
+        if path.is_dir() { hash_arrays(&*open(path)?, &bar)? } else { content_hash(&source(path)?, &bar)? };
+    Ok(hash.to_string())
 }

@@ -87,6 +87,10 @@ pub(crate) enum Verb {
     Search(search::Args),
     /// Measure the relevance of search results by judged queries
     Eval(eval::Args),
+    /// Serve search and tables over HTTP
+    ///
+    /// Every .tatami file of the directory must be a search segment; `tercet serve` serves files of any format.
+    Serve(Box<crate::cmd::serve::Args>),
     /// Insert rows, or replace those with the same key
     ///
     /// Atomic: readers see the old rows or the new ones.
@@ -123,6 +127,7 @@ impl Verb {
             Self::Index(args) => index::run(args, out),
             Self::Search(args) => search::run(args, out),
             Self::Eval(args) => eval::run(args, out),
+            Self::Serve(args) => crate::cmd::serve::run_tatami(args, out),
             Self::Upsert(args) => upsert::run(args, out),
             Self::Delete(args) => delete::run(args, out),
             Self::Merge(args) => merge::run(args, out),

@@ -84,7 +84,7 @@ pub(crate) enum Verb {
     /// Values are decoded and encoded again, in memory that does not grow with the file. The output file is written
     /// atomically.
     Repack(repack::Args),
-    /// Convert array files: NetCDF, HDF5, Zarr, NumPy, .tet, .tgm
+    /// Convert array files: NetCDF, HDF5, GRIB, Zarr, NumPy, .tet, .tgm
     ///
     /// The same as `tercet convert`.
     #[command(visible_alias = "export")]

@@ -142,13 +142,13 @@ pub(crate) enum Verb {
 
 /// The output format of a verb that reports on one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ReportFormat {
     Text,
     OneLine,
     Json,
 }
 
-impl Form {
+impl ReportFormat {
     pub(crate) fn new(json: bool, quiet: bool) -> Self {
         match (json, quiet) {
             (true, _) => Self::Json,

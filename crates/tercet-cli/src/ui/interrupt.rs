@@ -13,6 +13,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static AT_ONCE: AtomicBool = AtomicBool::new(false);
+static HAS_TIME: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handler. The process ends at most a second after the first signal, and at once after a second one.
 pub(crate) fn watch_for_interrupts() {
@@ -22,6 +23,9 @@ pub(crate) fn watch_for_interrupts() {
         }
         if AT_ONCE.load(Ordering::SeqCst) {
             exit_with_note();
+        }
+        if HAS_TIME.load(Ordering::SeqCst) {
+            return;
         }
         // The handler returns, so that a second signal is seen.
         let end = || {
@@ -47,6 +51,11 @@ fn exit() -> ! {
 /// Whether a signal has arrived.
 pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// Lets the current work take its time after the first signal, which it sees by [`is_interrupted`]. A second one ends the process.
+pub(crate) fn leave_time_to_end() {
+    HAS_TIME.store(true, Ordering::SeqCst);
 }
 
 /// Runs work that may block forever (reading a pipe) and needs no cleanup: a signal ends the process at once.

@@ -105,6 +105,47 @@ fn interrupts_and_hangups_end_a_command() {
     }
 }
 
+/// A conversion that is interrupted leaves neither its output nor temporary files.
+#[test]
+fn an_interrupted_conversion_removes_its_temporary_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (65536, 131072), }";
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    bytes.extend(format!("{header:<117}\n").bytes());
+    fs::write(directory.path().join("zeros.npy"), &bytes).unwrap();
+    let file = File::options().write(true).open(directory.path().join("zeros.npy")).unwrap();
+    file.set_len(bytes.len() as u64 + (65_536 << 17)).unwrap();
+    let names = || {
+        let entries = fs::read_dir(directory.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    let mut command = command(directory.path(), program("tercet"));
+    command.args(["convert", "zeros.npy", "out.nc", "-q"]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let started = Instant::now();
+    while names().len() == 1 && started.elapsed() < TIMEOUT {
+        thread::sleep(Duration::from_millis(10));
+    }
+    thread::sleep(Duration::from_millis(100));
+    assert!(names().len() > 1, "nothing was written");
+    signal(&child, "TERM");
+    assert_eq!(wait(child), Some(130));
+    assert_eq!(names(), ["zeros.npy"]);
+}
+
+/// A catalog refers to files by their paths, so it refuses a pipe instead of passing over it.
+#[test]
+fn a_catalog_of_a_pipe_is_refused() {
+    let directory = directory();
+    let made = Command::new("mkfifo").arg(directory.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    let refused = run(directory.path(), "tercet", &["catalog", "pipe", "-o", "c.tatami"]);
+    let stderr = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("neither a file nor a directory"), "{stderr}");
+    assert!(!directory.path().join("c.tatami").exists());
+}
+
 /// Queries of tests are not stored in the history of the user.
 #[test]
 fn the_query_history_is_in_the_directory_of_the_test() {
@@ -147,9 +188,9 @@ fn commands_that_change_files_obey_memory_limits() {
     ] {
         let args: Vec<&str> = args.split(' ').chain(["--max-memory", "1"]).collect();
         let refused = run(path, name, &args);
-        let said = text(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(6), "{args:?}: {said}");
-        assert!(said.contains("hint: raise the limit with `--max-memory SIZE`"), "{args:?}: {said}");
+        let stderr = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(6), "{args:?}: {stderr}");
+        assert!(stderr.contains("hint: raise the limit with `--max-memory SIZE`"), "{args:?}: {stderr}");
     }
     assert!(read() == before, "a file was changed");
 }
@@ -578,9 +619,9 @@ fn json_is_printed_or_refused() {
     let version: serde_json::Value = serde_json::from_slice(&version.stdout).unwrap();
     assert_eq!((&version["name"], version["version"].is_string()), (&"tatami".into(), true));
     for args in [&["demo", "--json"][..], &["completions", "bash", "--json"], &["man", "--json"]] {
-        let (code, said) = failure(directory.path(), "tercet", args);
-        assert_eq!(code, 8, "{args:?}: {said}");
-        assert!(said.contains("has no JSON output"), "{args:?}: {said}");
+        let (code, stderr) = failure(directory.path(), "tercet", args);
+        assert_eq!(code, 8, "{args:?}: {stderr}");
+        assert!(stderr.contains("has no JSON output"), "{args:?}: {stderr}");
     }
     assert!(!directory.path().join("tercet-demo").exists());
 }
@@ -588,12 +629,12 @@ fn json_is_printed_or_refused() {
 #[test]
 fn a_container_is_not_a_query() {
     let directory = directory();
-    let (code, said) = failure(directory.path(), "tet", &["query", "a.tet"]);
+    let (code, stderr) = failure(directory.path(), "tet", &["query", "a.tet"]);
     assert_eq!(code, 8);
-    assert!(said.contains("a.tet: is a .tet file, not a query"), "{said}");
-    assert!(said.contains("-t a.tet"), "{said}");
-    let (_, said) = failure(directory.path(), "tet", &["query", "a.tgm"]);
-    assert!(said.contains("a.tgm: is a .tgm file, not a query"), "{said}");
+    assert!(stderr.contains("a.tet: is a .tet file, not a query"), "{stderr}");
+    assert!(stderr.contains("-t a.tet"), "{stderr}");
+    let (_, stderr) = failure(directory.path(), "tet", &["query", "a.tgm"]);
+    assert!(stderr.contains("a.tgm: is a .tgm file, not a query"), "{stderr}");
 }
 
 #[test]
@@ -615,9 +656,9 @@ fn tables_are_read_from_pipes() {
     fed.join().unwrap();
     assert!(merged.status.success(), "{}", text(&merged.stderr));
     assert_eq!(text(&run(path, "tatami", &["cat", "b.tatami"]).stdout).lines().count(), 6);
-    let (code, said) = failure(path, "tatami", &["index", "http://127.0.0.1:1/a.txt", "-o", "c.tatami"]);
-    assert_eq!(code, 8, "{said}");
-    assert!(said.contains("cannot index a remote file"), "{said}");
+    let (code, stderr) = failure(path, "tatami", &["index", "http://127.0.0.1:1/a.txt", "-o", "c.tatami"]);
+    assert_eq!(code, 8, "{stderr}");
+    assert!(stderr.contains("cannot index a remote file"), "{stderr}");
 }
 
 #[test]
@@ -634,8 +675,8 @@ fn mistakes_have_hints() {
         ("tgm", "create b.tgm a.npy", "use '--from NAME=a.npy'"),
         ("tatami", "create b.tatami rows.jsonl", "use '--from rows.jsonl'"),
     ] {
-        let (_, said) = failure(path, name, &args.split(' ').collect::<Vec<_>>());
-        assert!(said.contains(expected), "{name} {args}: {said}");
+        let (_, stderr) = failure(path, name, &args.split(' ').collect::<Vec<_>>());
+        assert!(stderr.contains(expected), "{name} {args}: {stderr}");
     }
     let list = |threads: &str| {
         let mut command = command(path, program("tgm"));
@@ -656,7 +697,7 @@ fn a_deleted_working_directory_is_reported() {
     let script = "cd gone && rmdir ../gone && exec \"$0\" create b.tet --from a=\"$1\"";
     shell.arg("-c").arg(script).arg(program("tet")).arg(directory.path().join("a.npy"));
     let failed = shell.output().unwrap();
-    let said = text(&failed.stderr);
-    assert_eq!(failed.status.code(), Some(3), "{said}");
-    assert!(said.contains("the working directory does not exist"), "{said}");
+    let stderr = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("the working directory does not exist"), "{stderr}");
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 
+use tercet_core::publish::TempDirectory;
 use tercet_core::{DType, Progress, Span};
 use tercet_tet::{Compression, Rounding};
 
@@ -15,7 +16,7 @@ use super::plan::{Conversion, Plan, Transfer, plan};
 use super::rechunk::Rechunk;
 use super::sink::{ArraySink, Fill, Values, slabs};
 use super::source::{ArraySource, refused};
-use super::staged::Staged;
+use super::staged::StagedOutput;
 use crate::formats::grib::{self, GribPacking, GribSink, Precision, Storage};
 use crate::formats::hdf5::Hdf5Sink;
 use crate::formats::netcdf::{NetCdfSink, Version};
@@ -38,7 +39,7 @@ pub struct ConvertOptions {
     pub max_error: Vec<(Option<String>, f64)>,
     /// How variables are divided into messages of a `.tgm` file.
     pub split: Split,
-    /// The number of bits of a value in a GRIB file, for variables without a largest error.
+    /// The number of bits of a value in a GRIB file, for variables without a maximum error.
     pub bits: Option<u32>,
     /// The packing of a GRIB file.
     pub grib_packing: GribPacking,
@@ -110,6 +111,18 @@ pub fn plan_conversion(
     if has_packing && plan.format != OutputFormat::Grib {
         return Err(refused(source.name(), format!("{} has no packing with bits", plan.format.name())));
     }
+    if !options.chunks.is_empty() && !plan.format.has_chunk_shapes() {
+        return Err(refused(source.name(), format!("{} has no chunks", plan.format.name())));
+    }
+    if matches!(options.compression, Compression::Zstd { .. }) && !plan.format.has_zstd() {
+        return Err(refused(
+            source.name(),
+            format!("{} is not compressed with Zstandard", plan.format.name()),
+        ));
+    }
+    if options.split != Split::Auto && plan.format != OutputFormat::Tgm {
+        return Err(refused(source.name(), format!("{} has no messages to split", plan.format.name())));
+    }
     if plan.format == OutputFormat::Grib {
         for storage in storages(source.name(), &plan, options)? {
             let (variable, storage) = storage;
@@ -148,7 +161,7 @@ fn storages(name: &str, plan: &Plan, options: &ConvertOptions) -> Result<Vec<(St
             (GribPacking::Simple | GribPacking::Ccsds, Precision::Exact) => Err(refused(
                 name,
                 format!(
-                    "packing of `{}` needs a precision: a largest error or a number of bits",
+                    "packing of `{}` needs a precision: a maximum error or a number of bits",
                     variable.name
                 ),
             )),
@@ -161,7 +174,7 @@ fn storages(name: &str, plan: &Plan, options: &ConvertOptions) -> Result<Vec<(St
     plan.header.variables.iter().map(storage).collect()
 }
 
-/// The largest error that is allowed for a variable.
+/// The maximum error that is allowed for a variable.
 fn rounding(variable: &Variable, header: &Header, options: &ConvertOptions) -> Option<f64> {
     let is_float = matches!(variable.kind, Kind::Number(DType::F32 | DType::F64));
     let is_coordinate = variable.dims.len() <= 1 || header.is_bounds(&variable.name);
@@ -214,7 +227,7 @@ pub fn convert(
         return Ok(plan);
     }
     // The output is compared with the source before it appears.
-    let staged = Staged::new(path, plan.format, options.overwrite)?;
+    let staged = StagedOutput::new(path, plan.format, options.overwrite)?;
     write(source, staged.path(), &mut plan, options, progress)
         .and_then(|()| verify(source, staged.path(), &mut plan, options, progress))
         .map_err(|error| staged.named(error))?;
@@ -236,7 +249,7 @@ pub fn convert_to_messages(
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut writer =
         tercet_tgm::Writer::create(path, tercet_tgm::WriterOptions::new().with_overwrite(overwrite))?;
-    let parts = tempfile::Builder::new().prefix(".tercet-").suffix(".tmp").tempdir_in(parent);
+    let parts = TempDirectory::create_in(parent, "parts");
     let parts = parts.map_err(|error| Error::new(path.to_string_lossy().into(), ErrorKind::from(error)))?;
     let mut plans = Vec::new();
     for (number, (source, options)) in sources.iter().enumerate() {

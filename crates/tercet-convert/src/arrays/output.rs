@@ -103,6 +103,16 @@ impl OutputFormat {
         matches!(self, Self::Tet | Self::Tgm | Self::Zarr | Self::NetCdf4 | Self::Hdf5)
     }
 
+    /// Whether the extents of chunks can be chosen.
+    pub(crate) fn has_chunk_shapes(self) -> bool {
+        self.is_chunked() && self != Self::Tgm
+    }
+
+    /// Whether values can be compressed with Zstandard.
+    pub(crate) fn has_zstd(self) -> bool {
+        matches!(self, Self::Tet | Self::Tgm | Self::Zarr)
+    }
+
     /// The extensions of all formats, for messages.
     pub const EXTENSIONS: &'static str =
         ".tet, .tgm, .nc (NetCDF classic), .nc4 (NetCDF-4), .nc5 (CDF-5), .h5, .zarr, .npy, .npz, .grib2";

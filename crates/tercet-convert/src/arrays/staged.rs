@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tercet_core::publish::{AtomicFile, Disk as _, PublishError, RealDisk};
+use tercet_core::publish::{AtomicFile, Disk as _, PublishError, RealDisk, TempDirectory};
 
 use super::output::OutputFormat;
 use crate::formats::zarr;
@@ -10,18 +10,18 @@ use crate::{Error, ErrorKind};
 
 /// A complete output in a temporary directory beside its target. Dropping it removes it.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedOutput {
     /// The target as it was given, for errors.
     given: PathBuf,
     target: PathBuf,
     path: PathBuf,
-    directory: tempfile::TempDir,
+    directory: TempDirectory,
     /// Holds the lock of a file that is replaced. A store is a directory and has none.
     lock: Option<AtomicFile>,
     overwrite: bool,
 }
 
-impl Staged {
+impl StagedOutput {
     /// Checks that the target can be written, and makes a place for the output.
     pub(crate) fn new(given: &Path, format: OutputFormat, overwrite: bool) -> Result<Self, Error> {
         let fail = |kind: ErrorKind| Error::new(given.to_string_lossy().into(), kind);
@@ -39,9 +39,7 @@ impl Staged {
         let parent =
             target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let shown: String = name.to_string_lossy().chars().take(80).collect();
-        let directory =
-            tempfile::Builder::new().prefix(&format!(".{shown}.tercet-")).suffix(".tmp").tempdir_in(parent);
-        let directory = directory.map_err(|error| fail(error.into()))?;
+        let directory = TempDirectory::create_in(parent, &shown).map_err(|error| fail(error.into()))?;
         let path = directory.path().join(name);
         Ok(Self { given: given.to_owned(), target, path, directory, lock, overwrite })
     }
@@ -69,9 +67,9 @@ impl Staged {
                 _ => ErrorKind::from(error),
             })
             .map_err(|kind| Error::new(self.given.to_string_lossy().into(), kind))?;
+        // The output is in place; the empty directory is removed as far as possible.
         drop(self.lock);
-        // Best effort: the output is in place.
-        let _ = self.directory.close();
+        drop(self.directory);
         Ok(())
     }
 

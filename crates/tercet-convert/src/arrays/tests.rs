@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tercet_core::DType;
 use tercet_core::progress::NoProgress;
+use tercet_tet::Compression;
 
 use super::*;
 
@@ -304,4 +305,81 @@ fn variables_along_an_axis_may_precede_its_fields() {
     };
     assert_eq!(dims("t"), ["time", "y", "x"]);
     assert_eq!(dims("valid_time"), ["time"]);
+}
+
+#[test]
+fn options_are_honoured_or_refused_for_every_format() {
+    let mut source = Memory::new().with("v", Kind::Number(DType::F32), &[("time", 3), ("x", 4)], None);
+    source.header.variables[0].attrs.clear();
+    let formats = [
+        (OutputFormat::Tet, "chunk zstd error"),
+        (OutputFormat::Tgm, "zstd error split"),
+        (OutputFormat::Zarr, "chunk zstd"),
+        (OutputFormat::NetCdf4, "chunk"),
+        (OutputFormat::Hdf5, "chunk"),
+        (OutputFormat::NetCdf(None), ""),
+        (OutputFormat::Npy, ""),
+        (OutputFormat::Npz, ""),
+    ];
+    let zstd = Compression::Zstd { level: 3 };
+    let cases = [
+        ("chunk", ConvertOptions { chunks: vec![("x".to_owned(), 2)], ..options() }),
+        ("zstd", ConvertOptions { compression: zstd, ..options() }),
+        ("error", ConvertOptions { max_error: vec![(None, 0.5)], ..options() }),
+        ("split", ConvertOptions { split: Split::Axes(vec!["time".to_owned()]), ..options() }),
+        ("bits", ConvertOptions { bits: Some(8), ..options() }),
+        ("packing", ConvertOptions { grib_packing: GribPacking::Ccsds, ..options() }),
+    ];
+    for (format, accepted) in formats {
+        for (name, options) in &cases {
+            let planned = plan_conversion(&source, format, options);
+            let is_accepted = accepted.split(' ').any(|accepted| accepted == *name);
+            match planned {
+                Ok(_) => assert!(is_accepted, "{format:?} ignores {name}"),
+                Err(error) => assert!(!is_accepted, "{format:?} {name}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn fill_values_alone_are_unpacked() {
+    let dims = [("time", 3), ("x", 2)];
+    let mut source = Memory::new()
+        .with("i", Kind::Number(DType::I16), &dims, None)
+        .with("l", Kind::Number(DType::I64), &dims, None)
+        .with("f", Kind::Number(DType::F32), &dims, None)
+        .with("flags", Kind::Number(DType::U8), &dims, None)
+        .with("x", Kind::Number(DType::I32), &[("x", 2)], None);
+    let fill = |dtype, texts: &[&str]| {
+        Attr::new("_FillValue", AttrData::Numbers(Numbers::parse(dtype, texts, false).unwrap()))
+    };
+    let types = [DType::I16, DType::I64, DType::F32, DType::U8, DType::I32];
+    for (variable, dtype) in source.header.variables.iter_mut().zip(types) {
+        variable.attrs = vec![Attr::text("units", "K"), fill(dtype, &["7"])];
+    }
+    let range = Numbers::parse(DType::U8, &["0", "3"], true).unwrap();
+    source.header.variables[3].attrs = vec![Attr::new("valid_range", AttrData::Numbers(range))];
+    source.values[0] = [1i16, 7, -3, 4, 5, 6].iter().flat_map(|value| value.to_le_bytes()).collect();
+    source.values[1] = [1i64, 7, -3, 4, 5, 6].iter().flat_map(|value| value.to_le_bytes()).collect();
+    source.values[2] =
+        [1f32, 7.0, -3.0, 4.0, 5.0, 6.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let unpacked = ViewOptions { unpack: true, ..ViewOptions::default() };
+    let view = View::new(&source, &unpacked).unwrap();
+    let found: Vec<Option<DType>> = view.header().variables.iter().map(Variable::dtype).collect();
+    // As xarray decodes them; flags and coordinates keep their type.
+    assert_eq!(found, [DType::F32, DType::F64, DType::F32, DType::U8, DType::I32].map(Some));
+    for variable in [0, 1, 2] {
+        let tensor = read_all(&view, variable).unwrap();
+        let elements = tensor.bytes().chunks_exact(tensor.dtype().size().unwrap());
+        let values: Vec<f64> =
+            elements.map(|element| number_at(tensor.dtype(), element).unwrap().as_f64()).collect();
+        assert!(values[1].is_nan(), "{variable}: {values:?}");
+        assert_eq!((values[0], values[2..].to_vec()), (1.0, vec![-3.0, 4.0, 5.0, 6.0]), "{variable}");
+    }
+    // An integer that float64 does not have.
+    source.values[1][..8].copy_from_slice(&((1i64 << 53) + 1).to_le_bytes());
+    let view = View::new(&source, &unpacked).unwrap();
+    let error = read_all(&view, 1).unwrap_err().to_string();
+    assert!(error.contains("`l` at [0, 0] is beyond 2^53"), "{error}");
 }

@@ -22,11 +22,14 @@ pub struct ViewOptions {
     pub labels: Vec<(String, String)>,
     /// New names of variables and dimensions.
     pub renames: Vec<(String, String)>,
-    /// Decode packed values: `scale_factor`, `add_offset`, missing values become NaN.
+    /// Decode packed values: `scale_factor`, `add_offset`, missing values become NaN, also of variables that are not packed.
     pub unpack: bool,
     /// Element types of variables; without a name of all float variables that are not coordinates.
     pub dtypes: Vec<(Option<String>, DType)>,
 }
+
+/// Integers up to this are exact in float64.
+const EXACT: u128 = 1 << 53;
 
 /// A part of a source, with other names and types. It is a source itself.
 pub struct View<'s> {
@@ -46,6 +49,8 @@ struct Part {
 /// The packing of a variable by the CF conventions.
 struct Packing {
     stored: DType,
+    /// Whether there is a scale or an offset, beside missing values.
+    is_scaled: bool,
     scale: f64,
     offset: f64,
     missing: Vec<f64>,
@@ -305,10 +310,13 @@ fn part(
     if let Some(packing) = &packing {
         let is_float = |name: &str| matches!(variable.attr(name), Some(AttrData::Numbers(numbers)) if numbers.dtype == DType::F32);
         let narrow = matches!(packing.stored, DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::F32);
-        let dtype = if narrow && (is_float("scale_factor") || is_float("add_offset")) {
-            DType::F32
-        } else {
-            DType::F64
+        let dtype = match packing.stored {
+            // Fill values alone: the narrowest float with all values, as xarray decodes them.
+            stored if !packing.is_scaled && stored.is_float() => stored,
+            _ if narrow && (!packing.is_scaled || is_float("scale_factor") || is_float("add_offset")) => {
+                DType::F32
+            }
+            _ => DType::F64,
         };
         item.kind = Kind::Number(dtype);
         item.attrs.retain(|attr| !DECODED.contains(&attr.name.as_str()));
@@ -342,9 +350,7 @@ fn packing(variable: &Variable) -> Option<Packing> {
     let number = |name: &str| variable.attr(name).and_then(AttrData::as_number).map(Number::as_f64);
     let (scale, offset) = (number("scale_factor"), number("add_offset"));
     let Kind::Number(stored) = variable.kind else { return None };
-    if scale.is_none() && offset.is_none() {
-        return None;
-    }
+    let is_scaled = scale.is_some() || offset.is_some();
     let mut missing: Vec<f64> = number("_FillValue").into_iter().collect();
     if let Some(AttrData::Numbers(numbers)) = variable.attr("missing_value") {
         missing.extend(numbers.iter().map(Number::as_f64));
@@ -357,19 +363,34 @@ fn packing(variable: &Variable) -> Option<Packing> {
         _ => (f64::NEG_INFINITY, f64::INFINITY),
     };
     let valid = (number("valid_min").unwrap_or(range.0), number("valid_max").unwrap_or(range.1));
-    Some(Packing { stored, scale: scale.unwrap_or(1.0), offset: offset.unwrap_or(0.0), missing, valid })
+    // Coordinates have no missing values, and the valid range of integers may be one of flags.
+    let is_coordinate = variable.dims == [variable.name.as_str()];
+    let replaces = missing.iter().any(|fill| !fill.is_nan())
+        || stored.is_float() && valid != (f64::NEG_INFINITY, f64::INFINITY);
+    if !is_scaled && (!replaces || is_coordinate) {
+        return None;
+    }
+    let (scale, offset) = (scale.unwrap_or(1.0), offset.unwrap_or(0.0));
+    Some(Packing { stored, is_scaled, scale, offset, missing, valid })
 }
 
 impl Packing {
-    /// Decodes values into float64.
-    fn decode(&self, bytes: &[u8]) -> Vec<u8> {
+    /// Decodes values into float64. The error is the first element that this would round, which is an integer that is not scaled.
+    fn decode(&self, bytes: &[u8]) -> Result<Vec<u8>, usize> {
         let size = self.stored.size().unwrap_or(1);
-        let value = |element: &[u8]| {
-            let raw = number_at(self.stored, element).map_or(f64::NAN, Number::as_f64);
-            let is_missing = self.missing.contains(&raw) || raw < self.valid.0 || raw > self.valid.1;
-            if is_missing { f64::NAN } else { raw * self.scale + self.offset }
-        };
-        bytes.chunks_exact(size).flat_map(|element| value(element).to_le_bytes()).collect()
+        let mut decoded = Vec::with_capacity(bytes.len() / size * 8);
+        for (position, element) in bytes.chunks_exact(size).enumerate() {
+            let raw = number_at(self.stored, element);
+            let value = raw.map_or(f64::NAN, Number::as_f64);
+            let is_missing = self.missing.contains(&value) || value < self.valid.0 || value > self.valid.1;
+            let is_wide = matches!(raw, Some(Number::Int(whole)) if whole.unsigned_abs() > EXACT);
+            if is_wide && !is_missing && !self.is_scaled {
+                return Err(position);
+            }
+            let value = if is_missing { f64::NAN } else { value * self.scale + self.offset };
+            decoded.extend(value.to_le_bytes());
+        }
+        Ok(decoded)
     }
 }
 
@@ -437,7 +458,17 @@ impl ArraySource for View<'_> {
         let mut raw = vec![0; count * stored.size().unwrap_or(1)];
         self.read_stored(part, stored, start, extents, &mut raw)?;
         let (from, values) = match &part.packing {
-            Some(packing) => (DType::F64, packing.decode(&raw)),
+            Some(packing) => {
+                let decoded = packing.decode(&raw).map_err(|element| {
+                    let (place, name) =
+                        (place_of(start, extents, element), tercet_core::escape::name(&original.name));
+                    let detail = format!(
+                        "`{name}` at {place:?} is beyond 2^53, and float64 would round it; keep it packed"
+                    );
+                    refused(self.name(), detail)
+                })?;
+                (DType::F64, decoded)
+            }
             None => (part.decoded, raw),
         };
         cast(from, target, &values, out).map(drop).map_err(|(element, text)| {

@@ -31,12 +31,12 @@ const NON_COORDINATE: &str = "_nc4_non_coord_";
 pub(crate) struct Hdf5 {
     name: Arc<str>,
     header: Header,
-    datasets: Vec<Place>,
+    datasets: Vec<StoredDataset>,
     /// The datasets refer to it.
     _file: Hdf5File,
 }
 
-struct Place {
+struct StoredDataset {
     dataset: Dataset,
     /// The size of the units whose bytes are reversed; 1 for little-endian files.
     swap: usize,
@@ -106,17 +106,17 @@ impl ArraySource for Hdf5 {
         if out.is_empty() {
             return Ok(());
         }
-        let place = &self.datasets[variable];
+        let stored = &self.datasets[variable];
         guarded(&self.name, || {
             match item.item_size() {
-                1 => self.read::<1>(place, start, extents, out),
-                2 => self.read::<2>(place, start, extents, out),
-                4 => self.read::<4>(place, start, extents, out),
-                8 => self.read::<8>(place, start, extents, out),
-                16 => self.read::<16>(place, start, extents, out),
+                1 => self.read::<1>(stored, start, extents, out),
+                2 => self.read::<2>(stored, start, extents, out),
+                4 => self.read::<4>(stored, start, extents, out),
+                8 => self.read::<8>(stored, start, extents, out),
+                16 => self.read::<16>(stored, start, extents, out),
                 _ => Err(refused(&self.name, format!("`{}` contains strings", item.name))),
             }?;
-            match place.swap {
+            match stored.swap {
                 2 => out.as_chunks_mut::<2>().0.iter_mut().for_each(|unit| unit.reverse()),
                 4 => out.as_chunks_mut::<4>().0.iter_mut().for_each(|unit| unit.reverse()),
                 8 => out.as_chunks_mut::<8>().0.iter_mut().for_each(|unit| unit.reverse()),
@@ -132,9 +132,9 @@ impl ArraySource for Hdf5 {
     }
 
     fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {
-        let place = &self.datasets[variable];
+        let stored = &self.datasets[variable];
         guarded(&self.name, || {
-            place.dataset.read_strings().map_err(|error| malformed(&self.name, error.to_string()))
+            stored.dataset.read_strings().map_err(|error| malformed(&self.name, error.to_string()))
         })
     }
 }
@@ -142,7 +142,7 @@ impl ArraySource for Hdf5 {
 impl Hdf5 {
     fn read<const N: usize>(
         &self,
-        place: &Place,
+        stored: &StoredDataset,
         start: &[u64],
         extents: &[u64],
         out: &mut [u8],
@@ -153,7 +153,7 @@ impl Hdf5 {
             .map(|(&start, &extent)| SliceInfoElem::Slice { start, end: start + extent, step: 1 })
             .collect();
         let selection = SliceInfo { selections };
-        let dataset = &place.dataset;
+        let dataset = &stored.dataset;
         // Several chunks are decoded on all threads.
         let values = if start.is_empty() {
             dataset.read_array::<Raw<N>>()

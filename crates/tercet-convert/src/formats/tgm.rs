@@ -30,7 +30,7 @@ mod stack;
 mod tests;
 mod write;
 
-pub(crate) use object_source::ObjectSource;
+pub use object_source::ObjectSource;
 pub(crate) use read::TgmSource;
 pub use write::Split;
 pub(crate) use write::TgmSink;

@@ -67,7 +67,7 @@ fn selections_are_written_without_holding_them() {
         write_selection(select, decode, format, sink, "out", &NoProgress).map(|(bytes, _)| bytes)
     };
     let reversed = t.select().isel("x", IndexSlice::parse("::-2").unwrap()).unwrap();
-    for select in [t.select(), reversed.clone(), t.select().sel("city", "Rome").unwrap().squeeze()] {
+    for select in [t.select(), reversed.clone(), t.select().sel("city", "Rome").unwrap()] {
         for decode in [false, true] {
             let results = select.results(decode).unwrap();
             for format in [ResultFormat::Npy, ResultFormat::Csv, ResultFormat::Json, ResultFormat::Raw] {
@@ -86,7 +86,7 @@ fn selections_are_written_without_holding_them() {
         }
     }
     // One value.
-    let one = t.select().isel(0, 1u64).unwrap().isel(1, 0u64).unwrap().squeeze();
+    let one = t.select().isel(0, 1u64).unwrap().isel(1, 0u64).unwrap();
     let bytes = streamed(&one, false, ResultFormat::Tet).unwrap();
     let one = File::from_bytes("out", bytes).unwrap();
     assert_eq!(one.dataset("t").unwrap().read_all().unwrap().as_slice::<f32>(), Some(&[4.0][..]));

@@ -14,7 +14,7 @@ use super::infer::{
     EXACT, Inference, MAX_COLUMNS, NULL_TOKENS, check_names, is_rounded, is_special, parse_bool,
 };
 use super::moment::{Moment, date};
-use super::parsed::{Batch, Parsed, Problem, in_column};
+use super::parsed::{Batch, ParsedChunk, Problem, in_column};
 use super::reject::{OnError, Reject};
 use super::token::Token;
 
@@ -221,8 +221,8 @@ impl Loop<'_> {
 
 impl CsvReader<'_> {
     /// Parses a chunk. `is_first` if it starts the file.
-    pub(super) fn parse(&self, chunk: &Chunk, is_first: bool) -> Parsed {
-        let mut parsed = Parsed::default();
+    pub(super) fn parse(&self, chunk: &Chunk, is_first: bool) -> ParsedChunk {
+        let mut parsed = ParsedChunk::default();
         let mut spans = Vec::new();
         let table = self.locate(chunk, is_first, &mut parsed, &mut spans);
         let mut rejects: Vec<(usize, usize, String)> = Vec::new();
@@ -270,7 +270,7 @@ impl CsvReader<'_> {
         &'t self,
         chunk: &'t Chunk,
         is_first: bool,
-        parsed: &mut Parsed,
+        parsed: &mut ParsedChunk,
         spans: &mut Vec<usize>,
     ) -> Table<'t> {
         let bytes = &chunk.bytes[..];
@@ -373,7 +373,7 @@ impl CsvReader<'_> {
         is_first: bool,
         most: u64,
     ) -> Result<Inference, (u64, Problem)> {
-        let mut parsed = Parsed::default();
+        let mut parsed = ParsedChunk::default();
         let table = self.locate(chunk, is_first, &mut parsed, &mut Vec::new());
         if let Some(problem) = parsed.problem {
             return Err(problem);

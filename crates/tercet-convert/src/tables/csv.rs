@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 
-/// A field: a range of the chunk.
+/// A field of CSV, or a value of JSON: a range of the chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cell {
     start: u32,
@@ -25,12 +25,28 @@ impl Cell {
     /// The bytes in the chunk, with doubled quotes if [`is_escaped`](Self::is_escaped).
     #[inline]
     pub(super) fn bytes(self, chunk: &[u8]) -> &[u8] {
-        chunk.get(self.start as usize..(self.end & !FLAGS) as usize).unwrap_or_default()
+        chunk.get(self.range()).unwrap_or_default()
+    }
+
+    /// The range in the chunk.
+    #[inline]
+    pub(super) const fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..(self.end & !FLAGS) as usize
     }
 
     /// Whether quotes in the field are doubled.
     pub(super) const fn is_escaped(self) -> bool {
         self.end & ESCAPED != 0
+    }
+
+    /// A value without quotes.
+    pub(super) fn plain(start: usize, end: usize) -> Self {
+        Self::new(start, end, 0)
+    }
+
+    /// A value between quotes.
+    pub(super) fn quoted(start: usize, end: usize, is_escaped: bool) -> Self {
+        Self::new(start, end, if is_escaped { QUOTED | ESCAPED } else { QUOTED })
     }
 
     fn new(start: usize, end: usize, flags: u32) -> Self {

@@ -66,9 +66,29 @@ pub(super) fn list(text: &str) -> Result<Vec<Token<'_>>, SyntaxError> {
     }
 }
 
+/// Replaces the escapes of a string, which is given without its quotes.
+pub(super) fn unescaped(text: &str) -> Result<Cow<'_, str>, SyntaxError> {
+    let mut reader = Reader { text, at: 0 };
+    let mut out = String::with_capacity(text.len());
+    while let Some(found) = memchr::memchr(b'\\', &text.as_bytes()[reader.at..]) {
+        out.push_str(&text[reader.at..reader.at + found]);
+        reader.at += found + 1;
+        out.push(reader.escape()?);
+    }
+    out.push_str(&text[reader.at..]);
+    Ok(out.into())
+}
+
+/// A number that is all of a text.
+pub(super) fn number(text: &str) -> Option<Token<'_>> {
+    let mut reader = Reader { text, at: 0 };
+    let token = reader.number().ok()?;
+    (reader.at == text.len()).then_some(token)
+}
+
 /// The number of first bytes, eight at a time, without a quote, a backslash or a control character.
 #[inline]
-fn plain_len(bytes: &[u8]) -> usize {
+pub(super) fn plain_len(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     // The high bit of bytes that are zero; bits above the first of them may be wrong.

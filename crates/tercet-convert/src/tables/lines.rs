@@ -9,7 +9,8 @@ use super::build::{Builder, ValueParser};
 use super::chunks::Chunk;
 use super::infer::{Inference, check_names};
 use super::json::{self, Nested, SyntaxError};
-use super::parsed::{Parsed, Problem};
+use super::parsed::{Batch, ParsedChunk, Problem};
+use super::plain_json::{self, Keys};
 use super::reject::{OnError, Reject};
 use super::token::Token;
 
@@ -22,6 +23,7 @@ pub(super) struct JsonlReader<'a> {
     pub(super) only: Option<&'a [String]>,
     pub(super) fields: &'a [(Field, ValueParser)],
     pub(super) by_name: &'a HashMap<String, usize>,
+    pub(super) keys: &'a Keys,
     /// The paths of objects that have columns.
     pub(super) objects: &'a HashSet<String>,
     pub(super) on_error: OnError,
@@ -35,9 +37,19 @@ pub(super) fn is_wanted(only: Option<&[String]>, path: &str) -> bool {
 }
 
 impl JsonlReader<'_> {
-    pub(super) fn parse(&self, chunk: &Chunk) -> Parsed {
+    pub(super) fn parse(&self, chunk: &Chunk) -> ParsedChunk {
+        match plain_json::parse(self, chunk) {
+            Some((columns, lines)) => {
+                ParsedChunk { batch: Batch { columns, lines }, ..ParsedChunk::default() }
+            }
+            None => self.parse_lines(chunk),
+        }
+    }
+
+    /// Parses a chunk row by row.
+    pub(super) fn parse_lines(&self, chunk: &Chunk) -> ParsedChunk {
         let mut rows = Rows::new(self);
-        let mut parsed = Parsed::default();
+        let mut parsed = ParsedChunk::default();
         let mut is_bad = Vec::new();
         each_line(chunk, |line, bytes| {
             parsed.batch.lines.push(line);

@@ -76,7 +76,7 @@ pub(super) fn in_column(name: &str, reason: &str) -> String {
 
 /// A parsed chunk.
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
+pub(super) struct ParsedChunk {
     pub(super) batch: Batch,
     pub(super) rejects: Vec<Reject>,
     /// The line of the first record that stops the reading, and the reason.

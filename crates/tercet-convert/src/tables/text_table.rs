@@ -19,7 +19,8 @@ use super::format::{Compression, TableFormat, detect};
 use super::infer::{Inference, Inferred, MAX_COLUMNS};
 use super::json::Nested;
 use super::lines::{JsonlReader, is_wanted, objects};
-use super::parsed::{Batch, Parsed, Problem};
+use super::parsed::{Batch, ParsedChunk, Problem};
+use super::plain_json::Keys;
 use super::reject::{OnError, Reject};
 
 /// Maximum values of a batch of JSONL.
@@ -311,9 +312,9 @@ impl TextTable {
             let reader = self.reader(input, Some(schema));
             let is_sampled = self.is_sampled && self.options.on_error == OnError::Stop;
             let mut parse = |chunks: Vec<(Chunk, bool)>| {
-                let parsed: Vec<Parsed> =
+                let parsed: Vec<ParsedChunk> =
                     chunks.into_par_iter().map(|(chunk, is_first)| reader.parse(&chunk, is_first)).collect();
-                for Parsed { batch, rejects, problem } in parsed {
+                for ParsedChunk { batch, rejects, problem } in parsed {
                     rejects.into_iter().for_each(&mut *reject);
                     if let Some((line, problem)) = problem {
                         return Err(E::from(problem.into_error(input.name(), line, is_sampled)));
@@ -403,6 +404,7 @@ impl TextTable {
             stored.iter().enumerate().map(|(index, field)| (field.clone(), parser(index))).collect();
         let by_name =
             fields.iter().zip(0..).map(|((field, _), index)| (field.name.to_string(), index)).collect();
+        let keys = Keys::new(fields.iter().map(|(field, _)| &*field.name));
         let objects = objects(fields.iter().map(|(field, _)| &*field.name));
         Reader::Jsonl(Box::new(OwnedJsonl {
             input: input.name(),
@@ -410,6 +412,7 @@ impl TextTable {
             only: self.options.only.as_deref(),
             fields,
             by_name,
+            keys,
             objects,
             on_error,
         }))
@@ -423,6 +426,7 @@ struct OwnedJsonl<'a> {
     only: Option<&'a [String]>,
     fields: Vec<(Field, ValueParser)>,
     by_name: HashMap<String, usize>,
+    keys: Keys,
     objects: HashSet<String>,
     on_error: OnError,
 }
@@ -433,8 +437,17 @@ impl OwnedJsonl<'_> {
     }
 
     fn borrowed(&self) -> JsonlReader<'_> {
-        let Self { input, nested, only, fields, by_name, objects, on_error } = self;
-        JsonlReader { input, nested: *nested, only: *only, fields, by_name, objects, on_error: *on_error }
+        let Self { input, nested, only, fields, by_name, keys, objects, on_error } = self;
+        JsonlReader {
+            input,
+            nested: *nested,
+            only: *only,
+            fields,
+            by_name,
+            keys,
+            objects,
+            on_error: *on_error,
+        }
     }
 }
 
@@ -445,7 +458,7 @@ enum Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn parse(&self, chunk: &Chunk, is_first: bool) -> Parsed {
+    fn parse(&self, chunk: &Chunk, is_first: bool) -> ParsedChunk {
         match self {
             Self::Csv(reader) => reader.parse(chunk, is_first),
             Self::Jsonl(reader) => reader.borrowed().parse(chunk),

@@ -1,17 +1,27 @@
-//! Temporary files of the unfinished writers of this process.
+//! Temporary files and directories of the unfinished writers of this process.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Disk;
 
-static UNFINISHED: Mutex<Unfinished> = Mutex::new(Unfinished { files: BTreeMap::new(), next: 0 });
+static UNFINISHED: Mutex<Unfinished> =
+    Mutex::new(Unfinished { files: BTreeMap::new(), directories: BTreeMap::new(), next: 0 });
 
 #[derive(Debug)]
 struct Unfinished {
     files: BTreeMap<u64, (Arc<dyn Disk>, PathBuf)>,
+    directories: BTreeMap<u64, PathBuf>,
     next: u64,
+}
+
+impl Unfinished {
+    fn next(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
 }
 
 fn lock() -> MutexGuard<'static, Unfinished> {
@@ -27,6 +37,9 @@ pub fn remove_unfinished() -> NoWriters {
     let unfinished = lock();
     for (disk, path) in unfinished.files.values() {
         let _ = disk.remove(path);
+    }
+    for path in unfinished.directories.values() {
+        let _ = std::fs::remove_dir_all(path);
     }
     NoWriters(unfinished)
 }
@@ -44,8 +57,7 @@ impl Entry {
     /// Enters a temporary file.
     pub(super) fn new(disk: &Arc<dyn Disk>, path: &Path) -> Self {
         let mut unfinished = lock();
-        let id = unfinished.next;
-        unfinished.next += 1;
+        let id = unfinished.next();
         unfinished.files.insert(id, (Arc::clone(disk), path.to_owned()));
         Self(id)
     }
@@ -57,11 +69,56 @@ impl Drop for Entry {
     }
 }
 
+/// A directory of temporary files beside a target. It is removed when it is dropped, or by [`remove_unfinished`].
+#[derive(Debug)]
+pub struct TempDirectory {
+    directory: tempfile::TempDir,
+    id: u64,
+}
+
+impl TempDirectory {
+    /// Creates a directory in `parent`, with a hidden name that contains `name`.
+    pub fn create_in(parent: &Path, name: &str) -> io::Result<Self> {
+        let prefix = format!(".{name}.tercet-");
+        // Created under the lock: a process that is about to exit creates no more directories.
+        let mut unfinished = lock();
+        let directory = tempfile::Builder::new().prefix(&prefix).suffix(".tmp").tempdir_in(parent)?;
+        let id = unfinished.next();
+        unfinished.directories.insert(id, directory.path().to_owned());
+        Ok(Self { directory, id })
+    }
+
+    /// The path of the directory.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl Drop for TempDirectory {
+    fn drop(&mut self) {
+        lock().directories.remove(&self.id);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
 
+    use super::TempDirectory;
     use crate::publish::AtomicFile;
+
+    #[test]
+    fn temporary_directories_are_known_until_they_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = TempDirectory::create_in(parent.path(), "out.nc").unwrap();
+        let path = directory.path().to_owned();
+        AtomicFile::create(&path.join("out.nc")).unwrap().publish().unwrap();
+        assert!(path.file_name().unwrap().to_str().unwrap().starts_with(".out.nc.tercet-"));
+        assert!(super::lock().directories.values().any(|known| *known == path));
+        drop(directory);
+        assert!(!super::lock().directories.values().any(|known| *known == path));
+        assert!(!path.exists());
+    }
 
     #[test]
     fn files_of_unfinished_writers_are_removed() {

@@ -175,15 +175,15 @@ impl Selection {
     /// Every part is optional; missing axes are selected whole, and so are those of `...`; a single number `n` keeps its
     /// axis; negative positions count from the end. A selection has no order: negative steps are refused.
     pub fn parse(text: &str, shape: &[u64]) -> Result<Self, SelectionError> {
-        let (selection, reversed) = Self::parse_reversible(text, shape)?;
-        match reversed.iter().position(|&reversed| reversed) {
+        let parsed = Self::parse_indexed(text, shape)?;
+        match parsed.reversed.iter().position(|&reversed| reversed) {
             Some(axis) => Err(SelectionError::NegativeStep { axis }),
-            None => Ok(selection),
+            None => Ok(parsed.selection),
         }
     }
 
-    /// Like `parse`, with negative steps: returns the axes that are reversed as well.
-    pub fn parse_reversible(text: &str, shape: &[u64]) -> Result<(Self, Vec<bool>), SelectionError> {
+    /// Like `parse`, with negative steps: returns the axes that are reversed, and those of single numbers as well.
+    pub fn parse_indexed(text: &str, shape: &[u64]) -> Result<IndexedSelection, SelectionError> {
         let parts: Vec<&str> = text.split(',').map(str::trim).collect();
         let dots = parts.iter().filter(|part| **part == "...").count();
         let wrong = |axis: usize, text: &str| SelectionError::Syntax { axis, text: text.to_owned() };
@@ -194,22 +194,26 @@ impl Selection {
             return Err(SelectionError::WrongRank { found: parts.len() - dots, rank: shape.len() });
         }
         let skipped = shape.len() - (parts.len() - dots);
-        let (mut axes, mut reversed) = (Vec::with_capacity(shape.len()), Vec::with_capacity(shape.len()));
+        let mut axes = Vec::with_capacity(shape.len());
+        let (mut reversed, mut single) = (Vec::with_capacity(shape.len()), Vec::with_capacity(shape.len()));
         for part in parts {
             let axis = axes.len();
             if part == "..." {
                 axes.extend(shape[axis..axis + skipped].iter().map(|&extent| AxisSlice::full(extent)));
                 reversed.resize(axes.len(), false);
+                single.resize(axes.len(), false);
                 continue;
             }
-            let slice = IndexSlice::parse(part).ok_or_else(|| wrong(axis, part))?;
-            let (slice, is_reversed) = slice.resolve(axis, shape[axis])?;
+            let index = IndexSlice::parse(part).ok_or_else(|| wrong(axis, part))?;
+            let (slice, is_reversed) = index.resolve(axis, shape[axis])?;
             axes.push(slice);
             reversed.push(is_reversed);
+            single.push(index.is_single);
         }
         axes.extend(shape[axes.len()..].iter().map(|&extent| AxisSlice::full(extent)));
         reversed.resize(axes.len(), false);
-        Ok((Self::new(axes, shape)?, reversed))
+        single.resize(axes.len(), false);
+        Ok(IndexedSelection { selection: Self::new(axes, shape)?, reversed, single })
     }
 
     /// The slices, outermost axis first.
@@ -227,6 +231,17 @@ impl Selection {
         self.axes.len() == shape.len()
             && self.axes.iter().zip(shape).all(|(&slice, &extent)| slice == AxisSlice::full(extent))
     }
+}
+
+/// A selection as Python writes it, for each axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexedSelection {
+    /// The positions, in ascending order.
+    pub selection: Selection,
+    /// Axes whose positions are in descending order, by a negative step.
+    pub reversed: Vec<bool>,
+    /// Axes of which a single number selects one position.
+    pub single: Vec<bool>,
 }
 
 /// The error of a selection that does not fit its array.

@@ -1,4 +1,4 @@
-//! Columns: the keys of every cell, contiguous for each cell.
+//! Columns: the keys of every slot, contiguous for each slot.
 
 use std::any::Any;
 
@@ -8,29 +8,29 @@ use super::Capacity;
 use super::key::{Coding, Key};
 use super::windows::{Line, Window, slide};
 use crate::accumulator::{Accumulator, Counts, Runs};
-use crate::cells::filled;
 use crate::compute::ComputeType;
 use crate::roll::{Roll, RollPadding, Scan};
+use crate::typed::filled;
 
 /// Rows and columns transposed at a time.
 const SIDE: usize = 64;
 /// Stride of the rows of a block, so that a column does not use a few cache sets only.
 const ROW: usize = SIDE + 8;
 
-/// Keys of every cell.
+/// Keys of every slot.
 #[derive(Debug)]
 pub(super) struct Columns<K> {
     coding: Coding<K>,
     q: f64,
     capacity: Capacity,
     memory: Buffer,
-    /// Number of keys per cell.
+    /// Number of keys per slot.
     lens: Vec<u32>,
     /// Keys of a block of rows.
     block: Vec<K>,
 }
 
-/// Capacity for `keys` keys, padded so that the columns of neighbouring cells do not compete for the same cache lines,
+/// Capacity for `keys` keys, padded so that the columns of neighbouring slots do not compete for the same cache lines,
 /// as they would with a power of two between them.
 fn spread(keys: usize) -> usize {
     const LINE: usize = 16;
@@ -40,42 +40,42 @@ fn spread(keys: usize) -> usize {
 impl<K: Key> Columns<K> {
     pub(super) fn new(coding: Coding<K>, q: f64, capacity: Capacity) -> Result<Self, OutOfMemory> {
         let capacity = match capacity {
-            Capacity::Same { cells, values } => Capacity::Same { cells, values: spread(values) },
+            Capacity::Same { slots, values } => Capacity::Same { slots, values: spread(values) },
             each @ Capacity::Each(_) => each,
         };
-        let cells = capacity.cells();
+        let slots = capacity.slots();
         let keys = match &capacity {
-            Capacity::Same { cells, values } => cells.saturating_mul(*values),
+            Capacity::Same { slots, values } => slots.saturating_mul(*values),
             Capacity::Each(starts) => starts.last().copied().unwrap_or(0),
         };
         let memory = Buffer::zeroed(keys.saturating_mul(size_of::<K>()))?;
         let block = filled(K::default(), SIDE * ROW)?;
-        Ok(Self { coding, q, capacity, memory, lens: filled(0, cells)?, block })
+        Ok(Self { coding, q, capacity, memory, lens: filled(0, slots)?, block })
     }
 
-    fn start(&self, cell: usize) -> usize {
+    fn start(&self, slot: usize) -> usize {
         match &self.capacity {
-            Capacity::Same { values, .. } => cell * values,
-            Capacity::Each(starts) => starts[cell],
+            Capacity::Same { values, .. } => slot * values,
+            Capacity::Each(starts) => starts[slot],
         }
     }
 
-    fn len(&self, cell: usize) -> usize {
-        self.lens[cell] as usize
+    fn len(&self, slot: usize) -> usize {
+        self.lens[slot] as usize
     }
 
-    /// Keys of a cell.
-    fn keys(&self, cell: usize) -> &[K] {
-        let (start, len) = (self.start(cell), self.len(cell));
+    /// Keys of a slot.
+    fn keys(&self, slot: usize) -> &[K] {
+        let (start, len) = (self.start(slot), self.len(slot));
         &bytemuck::cast_slice(&self.memory)[start..start + len]
     }
 
-    /// Extends a cell by `count` keys.
+    /// Extends a slot by `count` keys.
     #[inline(always)]
-    fn grow(&mut self, cell: usize, count: usize) -> &mut [K] {
-        let start = self.start(cell) + self.len(cell);
+    fn grow(&mut self, slot: usize, count: usize) -> &mut [K] {
+        let start = self.start(slot) + self.len(slot);
         // Columns are in memory, so their lengths fit.
-        self.lens[cell] += u32::try_from(count).unwrap_or(u32::MAX);
+        self.lens[slot] += u32::try_from(count).unwrap_or(u32::MAX);
         &mut bytemuck::cast_slice_mut(&mut self.memory)[start..start + count]
     }
 
@@ -101,24 +101,24 @@ impl<K: Key> Accumulator for Columns<K> {
         self.coding.compute
     }
 
-    /// Cells have different capacities.
+    /// Slots have different capacities.
     fn is_uniform(&self) -> bool {
         false
     }
 
-    fn fresh(&self, cells: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+    fn fresh(&self, slots: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
         let values = match &self.capacity {
             Capacity::Same { values, .. } => *values,
             Capacity::Each(starts) => starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0),
         };
-        Ok(Box::new(Self::new(self.coding, self.q, Capacity::Same { cells, values })?))
+        Ok(Box::new(Self::new(self.coding, self.q, Capacity::Same { slots, values })?))
     }
 
     fn clear(&mut self) {
         self.lens.fill(0);
     }
 
-    fn cells(&self) -> usize {
+    fn slots(&self) -> usize {
         self.lens.len()
     }
 
@@ -140,14 +140,14 @@ impl<K: Key> Accumulator for Columns<K> {
         }
     }
 
-    fn scatter(&mut self, cells: &[u32], values: &[u8], _: &[u64]) {
+    fn scatter(&mut self, slots: &[u32], values: &[u8], _: &[u64]) {
         let (size, encode) = (self.coding.compute.size(), self.coding.encode);
         let mut block = std::mem::take(&mut self.block);
-        for (cells, values) in cells.chunks(SIDE).zip(values.chunks(SIDE * size)) {
-            let keys = &mut block[..cells.len()];
+        for (slots, values) in slots.chunks(SIDE).zip(values.chunks(SIDE * size)) {
+            let keys = &mut block[..slots.len()];
             encode(values, keys);
-            for (&cell, &key) in cells.iter().zip(&*keys) {
-                self.grow(cell as usize, 1)[0] = key;
+            for (&slot, &key) in slots.iter().zip(&*keys) {
+                self.grow(slot as usize, 1)[0] = key;
             }
         }
         self.block = block;
@@ -190,8 +190,8 @@ impl<K: Key> Accumulator for Columns<K> {
     }
 
     fn finish(&mut self, _: Counts<'_>, out: &mut [f64]) {
-        for (cell, out) in out.iter_mut().enumerate() {
-            let (start, len) = (self.start(cell), self.len(cell));
+        for (slot, out) in out.iter_mut().enumerate() {
+            let (start, len) = (self.start(slot), self.len(slot));
             let keys = &mut bytemuck::cast_slice_mut(&mut self.memory)[start..start + len];
             *out = self.coding.select(keys, self.q);
         }

@@ -1,6 +1,6 @@
-//! Search: quantiles of cells whose values do not fit in memory, by radix selection on the leading digits of keys.
+//! Search: quantiles of slots whose values do not fit in memory, by radix selection on the leading digits of keys.
 //!
-//! A pass counts the keys of every cell by 16-bit digit, which identifies the bucket of the wanted value. As soon as
+//! A pass counts the keys of every slot by 16-bit digit, which identifies the bucket of the wanted value. As soon as
 //! the wanted buckets fit in memory, one more pass collects them. 32-bit keys are found after two passes at the latest,
 //! 64-bit keys after four. Counts are integers, so they do not depend on the order of the values.
 
@@ -12,9 +12,9 @@ use tercet_core::tensor::OutOfMemory;
 use super::Quantile;
 use super::key::{Coding, Key, Rank};
 use crate::accumulator::{Accumulator, Counts, Runs};
-use crate::cells::filled;
 use crate::compute::ComputeType;
 use crate::roll::Scan;
+use crate::typed::filled;
 
 /// Bits and values of a digit.
 const DIGIT: u32 = 16;
@@ -24,14 +24,14 @@ const FULL: u64 = u32::MAX as u64 / 2;
 /// Keys that are encoded at a time.
 const BLOCK: usize = 1024;
 
-/// Search for the quantiles of many cells: one pass over the values per digit.
+/// Search for the quantiles of many slots: one pass over the values per digit.
 #[derive(Debug)]
 pub struct Search {
     quantile: Quantile,
     /// Bytes of keys that may be collected.
     room: u64,
     pass: Pass,
-    cells: Arc<Mutex<Vec<Found>>>,
+    slots: Arc<Mutex<Vec<Found>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ enum Pass {
     Collect { shift: u32 },
 }
 
-/// What is known about a cell.
+/// What is known about a slot.
 #[derive(Clone, Copy, Debug)]
 enum Found {
     /// Nothing yet.
@@ -87,28 +87,28 @@ impl Found {
 }
 
 impl Search {
-    /// Starts a search in `cells` cells. Keys are collected once they take at most `room` bytes.
-    pub fn new(quantile: Quantile, cells: usize, room: u64) -> Result<Self, OutOfMemory> {
-        let cells = Arc::new(Mutex::new(filled(Found::Nothing, cells)?));
+    /// Starts a search in `slots` slots. Keys are collected once they take at most `room` bytes.
+    pub fn new(quantile: Quantile, slots: usize, room: u64) -> Result<Self, OutOfMemory> {
+        let slots = Arc::new(Mutex::new(filled(Found::Nothing, slots)?));
         let bits = quantile.value_bits();
-        Ok(Self { quantile, room, pass: Pass::Count { shift: bits - DIGIT }, cells })
+        Ok(Self { quantile, room, pass: Pass::Count { shift: bits - DIGIT }, slots })
     }
 
-    /// Bytes of the state of a cell in the current pass.
-    pub fn cell_bytes(&self) -> usize {
+    /// Bytes of the state of a slot in the current pass.
+    pub fn slot_bytes(&self) -> usize {
         match self.pass {
             Pass::Count { shift } if shift + DIGIT == self.quantile.value_bits() => 2 * SIZE * 4,
             Pass::Count { .. } => 2 * 2 * SIZE * 4,
             Pass::Collect { .. } => {
-                let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-                usize::try_from(self.wanted(&cells) / (cells.len() as u64).max(1))
+                let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+                usize::try_from(self.wanted(&slots) / (slots.len() as u64).max(1))
                     .unwrap_or(usize::MAX)
                     .max(64)
             }
         }
     }
 
-    /// Creates an accumulator for the current pass. `globals` are the numbers of its cells.
+    /// Creates an accumulator for the current pass. `globals` are the numbers of its slots.
     pub fn accumulator(&self, globals: Vec<usize>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
         match Coding::narrow(self.quantile.dtype) {
             Some(coding) => self.typed(self.quantile.with_result(coding), globals),
@@ -121,27 +121,31 @@ impl Search {
         coding: Coding<K>,
         globals: Vec<usize>,
     ) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = 0;
-        let slots = globals.iter().map(|&global| {
-            let found = cells.get(global).copied().unwrap_or(Found::Empty);
+        let prefixes_by_slot = globals.iter().map(|&global| {
+            let found = slots.get(global).copied().unwrap_or(Found::Empty);
             let prefixes = match found {
                 Found::Targets(targets) => targets.both.map(|target| target.prefix),
                 Found::Nothing | Found::Empty => [0; 2],
             };
-            let slot =
-                Slot { table, prefixes, count: found.prefixes(), all: matches!(found, Found::Nothing) };
-            table += slot.count;
-            slot
+            let own = SlotPrefixes {
+                table,
+                prefixes,
+                count: found.prefixes(),
+                all: matches!(found, Found::Nothing),
+            };
+            table += own.count;
+            own
         });
-        let slots: Vec<Slot> = slots.collect();
-        drop(cells);
+        let prefixes_by_slot: Vec<SlotPrefixes> = prefixes_by_slot.collect();
+        drop(slots);
         let shared = Shared {
             coding,
             q: self.quantile.q,
-            slots,
+            prefixes_by_slot,
             globals,
-            found: self.cells.clone(),
+            found: self.slots.clone(),
             block: vec![K::default(); BLOCK],
         };
         Ok(match self.pass {
@@ -162,16 +166,16 @@ impl Search {
             Pass::Collect { .. } | Pass::Count { shift: 0 } => return true,
             Pass::Count { shift } => shift,
         };
-        let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = self.wanted(&cells) <= self.room;
-        drop(cells);
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = self.wanted(&slots) <= self.room;
+        drop(slots);
         self.pass = if fits { Pass::Collect { shift } } else { Pass::Count { shift: shift - DIGIT } };
         false
     }
 
     /// Bytes of the keys with the wanted prefixes.
-    fn wanted(&self, cells: &[Found]) -> u64 {
-        let keys = cells.iter().map(|found| match found {
+    fn wanted(&self, slots: &[Found]) -> u64 {
+        let keys = slots.iter().map(|found| match found {
             Found::Targets(targets) => {
                 targets.both[..targets.prefixes()].iter().map(|target| target.count).sum()
             }
@@ -181,9 +185,9 @@ impl Search {
     }
 }
 
-/// Prefixes of one cell.
+/// Prefixes of one slot.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct SlotPrefixes {
     /// Number of its first table.
     table: usize,
     prefixes: [u64; 2],
@@ -198,7 +202,7 @@ struct Slot {
 struct Shared<K> {
     coding: Coding<K>,
     q: f64,
-    slots: Vec<Slot>,
+    prefixes_by_slot: Vec<SlotPrefixes>,
     globals: Vec<usize>,
     found: Arc<Mutex<Vec<Found>>>,
     block: Vec<K>,
@@ -208,8 +212,8 @@ struct Shared<K> {
 trait Visit<K: Key>: Sized {
     fn shared(&self) -> &Shared<K>;
     fn shared_mut(&mut self) -> &mut Shared<K>;
-    /// Folds keys into a cell.
-    fn fold(&mut self, cell: usize, keys: &[K]);
+    /// Folds keys into a slot.
+    fn fold(&mut self, slot: usize, keys: &[K]);
 
     /// Passes values, encoded block by block.
     fn blocks(&mut self, values: &[u8], mut fold: impl FnMut(&mut Self, usize, &[K])) {
@@ -223,7 +227,7 @@ trait Visit<K: Key>: Sized {
         self.shared_mut().block = block;
     }
 
-    /// Passes rows of values whose columns belong to separate cells.
+    /// Passes rows of values whose columns belong to separate slots.
     fn columns(&mut self, at: usize, rows: &[&[u8]]) {
         for row in rows {
             self.blocks(row, |visit, first, keys| {
@@ -242,10 +246,10 @@ trait Visit<K: Key>: Sized {
         }
     }
 
-    fn each_value(&mut self, cells: &[u32], values: &[u8]) {
+    fn each_value(&mut self, slots: &[u32], values: &[u8]) {
         self.blocks(values, |visit, first, keys| {
-            for (key, &cell) in keys.iter().zip(&cells[first..]) {
-                visit.fold(cell as usize, std::slice::from_ref(key));
+            for (key, &slot) in keys.iter().zip(&slots[first..]) {
+                visit.fold(slot as usize, std::slice::from_ref(key));
             }
         });
     }
@@ -257,12 +261,12 @@ macro_rules! visits {
         fn compute(&self) -> ComputeType {
             self.shared.coding.compute
         }
-        /// Cells have different prefixes.
+        /// Slots have different prefixes.
         fn is_uniform(&self) -> bool {
             false
         }
-        fn cells(&self) -> usize {
-            self.shared.slots.len()
+        fn slots(&self) -> usize {
+            self.shared.prefixes_by_slot.len()
         }
         fn rows(&mut self, at: usize, rows: &[&[u8]], _: &[u64]) {
             self.columns(at, rows);
@@ -270,8 +274,8 @@ macro_rules! visits {
         fn runs(&mut self, at: usize, runs: &Runs<'_>) {
             self.each_run(at, runs);
         }
-        fn scatter(&mut self, cells: &[u32], values: &[u8], _: &[u64]) {
-            self.each_value(cells, values);
+        fn scatter(&mut self, slots: &[u32], values: &[u8], _: &[u64]) {
+            self.each_value(slots, values);
         }
         fn fresh(&self, _: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
             // Only uniform accumulators are copied.
@@ -316,15 +320,15 @@ impl<K: Key> Digits<K> {
         self.totals.get(table * SIZE + digit).copied().unwrap_or(0) + lane(0) + lane(1)
     }
 
-    /// Adds the digits of the tables of a cell to what is known about it.
-    fn refined(&self, slot: Slot, found: Found) -> Found {
+    /// Adds the digits of the tables of a slot to what is known about it.
+    fn refined(&self, own: SlotPrefixes, found: Found) -> Found {
         let mut targets = match found {
             Found::Empty => return found,
             Found::Targets(targets) => targets,
             Found::Nothing => {
-                let all: u64 = (0..SIZE).map(|digit| self.count(slot.table, digit)).sum();
+                let all: u64 = (0..SIZE).map(|digit| self.count(own.table, digit)).sum();
                 // The last bucket of floats has only NaN.
-                if all == 0 || self.shared.coding.has_nan && self.count(slot.table, SIZE - 1) > 0 {
+                if all == 0 || self.shared.coding.has_nan && self.count(own.table, SIZE - 1) > 0 {
                     return Found::Empty;
                 }
                 let rank = Rank::new(self.shared.q, all);
@@ -333,7 +337,7 @@ impl<K: Key> Digits<K> {
             }
         };
         for (number, target) in targets.both.iter_mut().enumerate() {
-            let table = slot.table + number.min(slot.count.saturating_sub(1));
+            let table = own.table + number.min(own.count.saturating_sub(1));
             let mut digit = 0;
             let mut count = self.count(table, digit);
             while target.rank >= count && digit + 1 < SIZE {
@@ -358,9 +362,9 @@ impl<K: Key> Visit<K> for Digits<K> {
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "digits have 16 bits")]
-    fn fold(&mut self, cell: usize, keys: &[K]) {
-        let slot = self.shared.slots[cell];
-        if slot.count == 0 {
+    fn fold(&mut self, slot: usize, keys: &[K]) {
+        let own = self.shared.prefixes_by_slot[slot];
+        if own.count == 0 {
             return;
         }
         if self.since > FULL {
@@ -369,8 +373,8 @@ impl<K: Key> Visit<K> for Digits<K> {
         self.since += keys.len() as u64;
         let shift = self.shift;
         let digit = |key: K| (key.wide() >> shift) as usize % SIZE;
-        let lanes = &mut self.lanes[slot.table * SIZE * 2..(slot.table + slot.count) * SIZE * 2];
-        if slot.all {
+        let lanes = &mut self.lanes[own.table * SIZE * 2..(own.table + own.count) * SIZE * 2];
+        if own.all {
             let (a, b) = lanes.split_at_mut(SIZE);
             let (pairs, rest) = keys.as_chunks::<2>();
             for &[x, y] in pairs {
@@ -383,8 +387,8 @@ impl<K: Key> Visit<K> for Digits<K> {
             return;
         }
         for (number, &key) in keys.iter().enumerate() {
-            for which in 0..slot.count {
-                if key.wide() >> (shift + DIGIT) == slot.prefixes[which] {
+            for which in 0..own.count {
+                if key.wide() >> (shift + DIGIT) == own.prefixes[which] {
                     lanes[(2 * which + number % 2) * SIZE + digit(key)] += 1;
                 }
             }
@@ -405,10 +409,11 @@ impl<K: Key> Accumulator for Digits<K> {
         let Some(later) = later.as_any().downcast_ref::<Self>() else { return };
         self.flush();
         for i in 0..count {
-            let (slot, other) = (self.shared.slots[at + i], later.shared.slots[from + i]);
-            for number in 0..slot.count.min(other.count) {
+            let (own, other) =
+                (self.shared.prefixes_by_slot[at + i], later.shared.prefixes_by_slot[from + i]);
+            for number in 0..own.count.min(other.count) {
                 for digit in 0..SIZE {
-                    self.totals[(slot.table + number) * SIZE + digit] +=
+                    self.totals[(own.table + number) * SIZE + digit] +=
                         later.count(other.table + number, digit);
                 }
             }
@@ -417,10 +422,10 @@ impl<K: Key> Accumulator for Digits<K> {
 
     fn finish(&mut self, _: Counts<'_>, out: &mut [f64]) {
         let found = self.shared.found.clone();
-        for (cell, out) in out.iter_mut().enumerate() {
-            let global = self.shared.globals[cell];
+        for (slot, out) in out.iter_mut().enumerate() {
+            let global = self.shared.globals[slot];
             let before = found.lock().unwrap_or_else(PoisonError::into_inner)[global];
-            let after = self.refined(self.shared.slots[cell], before);
+            let after = self.refined(self.shared.prefixes_by_slot[slot], before);
             found.lock().unwrap_or_else(PoisonError::into_inner)[global] = after;
             // The result of the last pass; before it the keys are not complete.
             *out = match after {
@@ -457,12 +462,12 @@ impl<K: Key> Visit<K> for Collected<K> {
     }
 
     #[inline]
-    fn fold(&mut self, cell: usize, keys: &[K]) {
-        let slot = self.shared.slots[cell];
-        for number in 0..slot.count {
-            let (prefix, shift) = (slot.prefixes[number], self.shift);
+    fn fold(&mut self, slot: usize, keys: &[K]) {
+        let own = self.shared.prefixes_by_slot[slot];
+        for number in 0..own.count {
+            let (prefix, shift) = (own.prefixes[number], self.shift);
             let matching = keys.iter().copied().filter(|key| key.wide() >> shift == prefix);
-            self.keys[slot.table + number].extend(matching);
+            self.keys[own.table + number].extend(matching);
         }
     }
 }
@@ -477,9 +482,10 @@ impl<K: Key> Accumulator for Collected<K> {
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {
         let Some(later) = later.as_any().downcast_ref::<Self>() else { return };
         for i in 0..count {
-            let (slot, other) = (self.shared.slots[at + i], later.shared.slots[from + i]);
-            for number in 0..slot.count.min(other.count) {
-                self.keys[slot.table + number].extend_from_slice(&later.keys[other.table + number]);
+            let (own, other) =
+                (self.shared.prefixes_by_slot[at + i], later.shared.prefixes_by_slot[from + i]);
+            for number in 0..own.count.min(other.count) {
+                self.keys[own.table + number].extend_from_slice(&later.keys[other.table + number]);
             }
         }
     }
@@ -487,14 +493,14 @@ impl<K: Key> Accumulator for Collected<K> {
     fn finish(&mut self, _: Counts<'_>, out: &mut [f64]) {
         let found = self.shared.found.clone();
         let found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        for (cell, out) in out.iter_mut().enumerate() {
-            let slot = self.shared.slots[cell];
-            let Some(Found::Targets(mut targets)) = found.get(self.shared.globals[cell]).copied() else {
+        for (slot, out) in out.iter_mut().enumerate() {
+            let own = self.shared.prefixes_by_slot[slot];
+            let Some(Found::Targets(mut targets)) = found.get(self.shared.globals[slot]).copied() else {
                 *out = f64::NAN;
                 continue;
             };
             for (number, target) in targets.both.iter_mut().enumerate() {
-                let keys = &mut self.keys[slot.table + number.min(slot.count.saturating_sub(1))];
+                let keys = &mut self.keys[own.table + number.min(own.count.saturating_sub(1))];
                 // A file that changes while it is read may now have fewer keys.
                 let last = keys.len().saturating_sub(1);
                 let rank = usize::try_from(target.rank).unwrap_or(usize::MAX).min(last);

@@ -5,7 +5,7 @@ use tercet_core::ElementType;
 use super::{Number, exact, is_float};
 use crate::{Op, Outliers, Value};
 
-/// Expected results of a cell, each with its tolerance.
+/// Expected results of a slot, each with its tolerance.
 pub(super) type Model = Box<dyn Fn(&[Number]) -> Vec<(f64, f64)>>;
 
 /// Whether two results are equal within a tolerance.
@@ -18,49 +18,49 @@ pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
     let mut models: Vec<(Op, Model)> = Vec::new();
     for op in [Op::Sum, Op::Mean, Op::NanMean, Op::NormL1, Op::NormL2] {
         let own = op.clone();
-        models.push((op, Box::new(move |cell| vec![sum(&own, dtype, cell)])));
+        models.push((op, Box::new(move |slot| vec![sum(&own, dtype, slot)])));
     }
-    let number = |at: Option<usize>, cell: &[Number]| at.map_or(f64::NAN, |at| cell[at].to_f64() + 0.0);
+    let number = |at: Option<usize>, slot: &[Number]| at.map_or(f64::NAN, |at| slot[at].to_f64() + 0.0);
     let index = |at: Option<usize>| vec![(at.map_or(-1.0, |at| at as f64), 0.0)];
-    models.push((Op::Min, Box::new(move |cell| vec![(number(best(cell, false), cell), 0.0)])));
-    models.push((Op::Max, Box::new(move |cell| vec![(number(best(cell, true), cell), 0.0)])));
+    models.push((Op::Min, Box::new(move |slot| vec![(number(best(slot, false), slot), 0.0)])));
+    models.push((Op::Max, Box::new(move |slot| vec![(number(best(slot, true), slot), 0.0)])));
     let rest = |whole: Option<Number>| match whole {
         Some(Number::Integer(whole)) => vec![((whole - whole as f64 as i128) as f64, 0.0)],
         Some(_) => vec![(0.0, 0.0)],
         None => vec![(f64::NAN, 0.0)],
     };
-    models.push((Op::MinRest, Box::new(move |cell| rest(best(cell, false).map(|at| cell[at])))));
-    models.push((Op::MaxRest, Box::new(move |cell| rest(best(cell, true).map(|at| cell[at])))));
-    let total = move |cell: &[Number]| {
+    models.push((Op::MinRest, Box::new(move |slot| rest(best(slot, false).map(|at| slot[at])))));
+    models.push((Op::MaxRest, Box::new(move |slot| rest(best(slot, true).map(|at| slot[at])))));
+    let total = move |slot: &[Number]| {
         let whole = |number: &Number| match number {
             Number::Integer(whole) => Some(*whole),
             Number::Float(_) => None,
         };
-        let total: Option<i128> = cell.iter().map(whole).sum();
+        let total: Option<i128> = slot.iter().map(whole).sum();
         rest(Some(total.map_or(Number::Float(0.0), Number::Integer)))
     };
     models.push((Op::SumRest, Box::new(total)));
-    let range = move |cell: &[Number]| {
-        vec![(number(best(cell, false), cell), 0.0), (number(best(cell, true), cell), 0.0)]
+    let range = move |slot: &[Number]| {
+        vec![(number(best(slot, false), slot), 0.0), (number(best(slot, true), slot), 0.0)]
     };
     models.push((Op::Range, Box::new(range)));
-    let finite = move |cell: &[Number]| {
-        range(&cell.iter().copied().filter(|value| value.to_f64().is_finite()).collect::<Vec<_>>())
+    let finite = move |slot: &[Number]| {
+        range(&slot.iter().copied().filter(|value| value.to_f64().is_finite()).collect::<Vec<_>>())
     };
     models.push((Op::FiniteRange, Box::new(finite)));
-    models.push((Op::ArgMin, Box::new(move |cell| index(best(cell, false)))));
-    models.push((Op::ArgMax, Box::new(move |cell| index(best(cell, true)))));
-    models.push((Op::Count, Box::new(|cell| vec![(cell.len() as f64, 0.0)])));
-    models.push((Op::NanCount, Box::new(|cell| count(cell, f64::is_nan))));
-    models.push((Op::InfCount { any: false }, Box::new(|cell| count(cell, f64::is_infinite))));
+    models.push((Op::ArgMin, Box::new(move |slot| index(best(slot, false)))));
+    models.push((Op::ArgMax, Box::new(move |slot| index(best(slot, true)))));
+    models.push((Op::Count, Box::new(|slot| vec![(slot.len() as f64, 0.0)])));
+    models.push((Op::NanCount, Box::new(|slot| count(slot, f64::is_nan))));
+    models.push((Op::InfCount { any: false }, Box::new(|slot| count(slot, f64::is_infinite))));
     // Only zero versus nonzero is guaranteed: statistics may count one value twice.
-    let any = |number: f64, cell: &[Number]| match (number, cell.len() as f64) {
+    let any = |number: f64, slot: &[Number]| match (number, slot.len() as f64) {
         (0.0, _) => vec![(0.0, 0.0)],
         (_, all) => vec![(all + 1.0, all + 0.5)],
     };
-    let infinite = move |cell: &[Number]| any(count(cell, f64::is_infinite)[0].0, cell);
+    let infinite = move |slot: &[Number]| any(count(slot, f64::is_infinite)[0].0, slot);
     models.push((Op::InfCount { any: true }, Box::new(infinite)));
-    let not_finite = move |cell: &[Number]| any(count(cell, |value| !value.is_finite())[0].0, cell);
+    let not_finite = move |slot: &[Number]| any(count(slot, |value| !value.is_finite())[0].0, slot);
     models.push((Op::AnyNotFinite, Box::new(not_finite)));
     for fill in [0.0, 3.0, -3.0, f64::NAN, 1.5, f64::INFINITY] {
         let value = match crate::ComputeType::for_dtype(dtype) {
@@ -74,13 +74,13 @@ pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
             (Value::U64(value), Number::Integer(number)) => i128::from(value) == number,
             (_, number) => number.to_f64() == fill || number.is_nan() && fill.is_nan(),
         };
-        let nulls = move |cell: &[Number]| vec![(cell.iter().filter(|&&x| is_null(x)).count() as f64, 0.0)];
+        let nulls = move |slot: &[Number]| vec![(slot.iter().filter(|&&x| is_null(x)).count() as f64, 0.0)];
         models.push((Op::EqualCount(Some(value)), Box::new(nulls)));
     }
     models.push((Op::EqualCount(None), Box::new(|_| vec![(0.0, 0.0)])));
-    models.push((Op::Product, Box::new(|cell| vec![product(cell)])));
+    models.push((Op::Product, Box::new(|slot| vec![product(slot)])));
     for skip_nan in [false, true] {
-        models.push((Op::Moments { skip_nan }, Box::new(move |cell| moments(dtype, cell, skip_nan))));
+        models.push((Op::Moments { skip_nan }, Box::new(move |slot| moments(dtype, slot, skip_nan))));
     }
     models.push((Op::SoftmaxTotal, Box::new(softmax)));
     let ranges: std::sync::Arc<[[f64; 2]]> = std::sync::Arc::from([[-4.0, 8.0]]);
@@ -96,11 +96,11 @@ pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
 }
 
 /// Index of the first minimum or maximum that is not NaN.
-fn best(cell: &[Number], max: bool) -> Option<usize> {
+fn best(slot: &[Number], max: bool) -> Option<usize> {
     let mut best: Option<usize> = None;
-    for (at, &value) in cell.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
+    for (at, &value) in slot.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
         let is_better = best.is_none_or(|best| {
-            let order = match (value, cell[best]) {
+            let order = match (value, slot[best]) {
                 (Number::Integer(a), Number::Integer(b)) => a.cmp(&b),
                 (a, b) => a.to_f64().partial_cmp(&b.to_f64()).unwrap(),
             };
@@ -113,29 +113,29 @@ fn best(cell: &[Number], max: bool) -> Option<usize> {
     best
 }
 
-fn count(cell: &[Number], is: impl Fn(f64) -> bool) -> Vec<(f64, f64)> {
-    vec![(cell.iter().filter(|value| is(value.to_f64())).count() as f64, 0.0)]
+fn count(slot: &[Number], is: impl Fn(f64) -> bool) -> Vec<(f64, f64)> {
+    vec![(slot.iter().filter(|value| is(value.to_f64())).count() as f64, 0.0)]
 }
 
-fn floats(cell: &[Number], skip_nan: bool) -> Vec<f64> {
-    cell.iter().map(|x| x.to_f64()).filter(|x| !(skip_nan && x.is_nan())).collect()
+fn floats(slot: &[Number], skip_nan: bool) -> Vec<f64> {
+    slot.iter().map(|x| x.to_f64()).filter(|x| !(skip_nan && x.is_nan())).collect()
 }
 
-fn wholes(cell: &[Number]) -> impl Iterator<Item = i128> {
-    cell.iter().map(|x| if let Number::Integer(whole) = x { *whole } else { 0 })
+fn wholes(slot: &[Number]) -> impl Iterator<Item = i128> {
+    slot.iter().map(|x| if let Number::Integer(whole) = x { *whole } else { 0 })
 }
 
-fn sum(op: &Op, dtype: ElementType, cell: &[Number]) -> (f64, f64) {
+fn sum(op: &Op, dtype: ElementType, slot: &[Number]) -> (f64, f64) {
     let is_wide = matches!(dtype, ElementType::I64 | ElementType::U64);
     let is_exact = !(is_float(dtype) || is_wide && *op == Op::NormL2);
     if is_exact {
         return match op {
-            Op::Sum => (wholes(cell).sum::<i128>() as f64, 0.0),
-            Op::NormL1 => (wholes(cell).map(i128::abs).sum::<i128>() as f64, 0.0),
-            Op::NormL2 => ((wholes(cell).map(|x| x * x).sum::<i128>() as f64).sqrt(), 0.0),
+            Op::Sum => (wholes(slot).sum::<i128>() as f64, 0.0),
+            Op::NormL1 => (wholes(slot).map(i128::abs).sum::<i128>() as f64, 0.0),
+            Op::NormL2 => ((wholes(slot).map(|x| x * x).sum::<i128>() as f64).sqrt(), 0.0),
             _ => {
-                let sum = wholes(cell).sum::<i128>();
-                let mean = sum as f64 / cell.len() as f64;
+                let sum = wholes(slot).sum::<i128>();
+                let mean = sum as f64 / slot.len() as f64;
                 // The quotient of two exact floats is correctly rounded.
                 let is_nearest = sum.abs() < 1 << 53;
                 (mean, if is_nearest { 0.0 } else { mean.abs() * 1e-15 })
@@ -143,9 +143,9 @@ fn sum(op: &Op, dtype: ElementType, cell: &[Number]) -> (f64, f64) {
         };
     }
     let terms: Vec<f64> = match op {
-        Op::NormL1 => floats(cell, false).into_iter().map(f64::abs).collect(),
-        Op::NormL2 => floats(cell, false).into_iter().map(|x| x * x).collect(),
-        _ => floats(cell, *op == Op::NanMean),
+        Op::NormL1 => floats(slot, false).into_iter().map(f64::abs).collect(),
+        Op::NormL2 => floats(slot, false).into_iter().map(|x| x * x).collect(),
+        _ => floats(slot, *op == Op::NanMean),
     };
     let magnitude = exact::sum(terms.iter().filter(|x| x.is_finite()).map(|x| x.abs()));
     let (total, off) = (exact::sum_any(&terms), 1e-12 * magnitude);
@@ -156,9 +156,9 @@ fn sum(op: &Op, dtype: ElementType, cell: &[Number]) -> (f64, f64) {
     }
 }
 
-fn product(cell: &[Number]) -> (f64, f64) {
+fn product(slot: &[Number]) -> (f64, f64) {
     let (mut digits, mut exponent) = (1.0f64, 0i32);
-    for x in cell {
+    for x in slot {
         digits *= x.to_f64();
         while digits.is_finite() && digits.abs() >= 2.0 {
             digits /= 2.0;
@@ -173,19 +173,19 @@ fn product(cell: &[Number]) -> (f64, f64) {
     for _ in 0..exponent.unsigned_abs().min(3000) {
         product *= if exponent > 0 { 2.0 } else { 0.5 };
     }
-    (product, product.abs() * 1e-15 * (1 + cell.len()) as f64 + f64::MIN_POSITIVE)
+    (product, product.abs() * 1e-15 * (1 + slot.len()) as f64 + f64::MIN_POSITIVE)
 }
 
-fn moments(dtype: ElementType, cell: &[Number], skip_nan: bool) -> Vec<(f64, f64)> {
-    let x = floats(cell, skip_nan);
+fn moments(dtype: ElementType, slot: &[Number], skip_nan: bool) -> Vec<(f64, f64)> {
+    let x = floats(slot, skip_nan);
     let n = x.len() as f64;
     if x.is_empty() {
         return vec![(0.0, 0.0), (f64::NAN, 0.0), (f64::NAN, 0.0)];
     }
     let scale = x.iter().filter(|x| x.is_finite()).map(|x| x.abs()).sum::<f64>() / n;
     if !is_float(dtype) {
-        let sum: i128 = wholes(cell).sum();
-        let from_mean = wholes(cell).map(|x| (x * cell.len() as i128 - sum) as f64 / n);
+        let sum: i128 = wholes(slot).sum();
+        let from_mean = wholes(slot).map(|x| (x * slot.len() as i128 - sum) as f64 / n);
         let variance = exact::sum(from_mean.map(|x| x * x)) / n;
         return vec![(n, 0.0), (sum as f64 / n, 1e-12 * scale), (variance, 1e-12 * variance)];
     }
@@ -200,8 +200,8 @@ fn moments(dtype: ElementType, cell: &[Number], skip_nan: bool) -> Vec<(f64, f64
     vec![(n, 0.0), (mean, 1e-12 * scale), (variance, 1e-11 * variance + 1e-25 * scale * scale)]
 }
 
-fn softmax(cell: &[Number]) -> Vec<(f64, f64)> {
-    let x = floats(cell, true);
+fn softmax(slot: &[Number]) -> Vec<(f64, f64)> {
+    let x = floats(slot, true);
     let greatest = x.iter().copied().fold(f64::NAN, f64::max);
     if greatest.is_infinite() {
         return vec![(greatest, 0.0), (0.0, 0.0)];
@@ -210,18 +210,18 @@ fn softmax(cell: &[Number]) -> Vec<(f64, f64)> {
     vec![(greatest + 0.0, 0.0), (total, 1e-11 * total)]
 }
 
-fn histogram(cell: &[Number]) -> Vec<(f64, f64)> {
+fn histogram(slot: &[Number]) -> Vec<(f64, f64)> {
     let mut counts = vec![(0.0, 0.0); 6];
-    for x in floats(cell, true) {
+    for x in floats(slot, true) {
         let bin = ((x + 4.0) * 0.5).floor();
         counts[(bin.max(0.0) as usize).min(5)].0 += 1.0;
     }
     counts
 }
 
-fn histogram_with_outliers(cell: &[Number]) -> Vec<(f64, f64)> {
+fn histogram_with_outliers(slot: &[Number]) -> Vec<(f64, f64)> {
     let mut counts = vec![(0.0, 0.0); 8];
-    for x in floats(cell, true) {
+    for x in floats(slot, true) {
         let number = match x {
             x if x < -4.0 => 6,
             x if x > 8.0 => 7,

@@ -101,10 +101,19 @@ impl Image {
 
     /// A line of two pixels with smooth edges, inside of an area.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), area: Area, color: Rgb) {
-        const REACH: f64 = 1.6;
+        self.stroke(from, to, 1.5, area, color);
+    }
+
+    /// A dot of seven pixels with smooth edges, inside of an area.
+    pub(super) fn dot(&mut self, at: (f64, f64), area: Area, color: Rgb) {
+        self.stroke(at, at, 4.0, area, color);
+    }
+
+    /// All pixels at most `reach` from a line.
+    fn stroke(&mut self, from: (f64, f64), to: (f64, f64), reach: f64, area: Area, color: Rgb) {
         let range = |low: f64, high: f64, first: usize, len: usize| {
-            let start = to_index(low - REACH, usize::MAX).max(first);
-            start..(to_index(high + REACH, usize::MAX) + 1).min(first + len)
+            let start = to_index(low - reach, usize::MAX).max(first);
+            start..(to_index(high + reach, usize::MAX) + 1).min(first + len)
         };
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = dx * dx + dy * dy;
@@ -113,7 +122,7 @@ impl Image {
                 let (px, py) = (as_f64(x) + 0.5 - from.0, as_f64(y) + 0.5 - from.1);
                 let along = if length > 0.0 { ((px * dx + py * dy) / length).clamp(0.0, 1.0) } else { 0.0 };
                 let distance = (px - along * dx).hypot(py - along * dy);
-                let cover = 1.5 - distance;
+                let cover = reach - distance;
                 if cover > 0.0 {
                     self.mix(x, y, color, cover);
                 }

@@ -55,7 +55,8 @@ pub(super) fn draw(plot: &Plot, options: &ImageOptions) -> Image {
     };
     let mut image = Image::new(options.width, top + height + bottom);
     let area = Area { left, top, width, height };
-    let title = fitted(&plot.heading(), Size::Large, options.width - 2 * GAP);
+    let title_end = if is_field { units_left(plot, area, options.width) } else { options.width };
+    let title = fitted(&plot.heading(), Size::Large, title_end.saturating_sub(left + GAP));
     image.text(&title, (left, GAP), Align::Left, Size::Large, BLACK);
     if is_field {
         fill_field(&mut image, plot, range, area, options.colormap);
@@ -162,7 +163,7 @@ fn color_bar(
     map: Colormap,
 ) {
     let Area { top, height, .. } = area;
-    let left = area.left + area.width + 2 * GAP;
+    let left = bar_left(area);
     for row in 0..height {
         let fraction = 1.0 - (as_f64(row) + 0.5) / as_f64(height);
         image.horizontal(left, top + row, BAR, map.color(fraction));
@@ -176,9 +177,19 @@ fn color_bar(
         image.text(label, at, Align::Left, Size::Small, BLACK);
     }
     if let Some(units) = &plot.units {
-        let at = (left, top.saturating_sub(Size::Small.height() + 4));
+        let at = (units_left(plot, area, image.width), top.saturating_sub(Size::Small.height() + 4));
         image.text(units_text(units), at, Align::Left, Size::Small, BLACK);
     }
+}
+
+fn bar_left(area: Area) -> usize {
+    area.left + area.width + 2 * GAP
+}
+
+/// The left edge of the units above a colour bar: that of the bar, unless they are too long.
+fn units_left(plot: &Plot, area: Area, width: usize) -> usize {
+    let Some(units) = &plot.units else { return width };
+    bar_left(area).min(width.saturating_sub(Size::Small.width(units_text(units)) + 4))
 }
 
 /// A range with a margin, so that the line does not touch the frame.
@@ -209,7 +220,7 @@ fn fill_series(image: &mut Image, plot: &Plot, range: (f64, f64), area: Area, le
             let alone = last.is_none() && points.get(index + 1).is_none_or(Option::is_none);
             match last {
                 Some(from) => image.line(from, to, area, LINE),
-                None if alone => image.line(to, to, area, LINE),
+                None if alone => image.dot(to, area, LINE),
                 None => {}
             }
         }

@@ -79,3 +79,32 @@ fn any_size_and_any_values_make_an_image() {
         }
     }
 }
+
+#[test]
+fn a_value_between_gaps_is_a_visible_dot() {
+    let axis = Axis::new("x", 5);
+    let values = vec![1.0, f64::NAN, 3.0, f64::NAN, 2.0];
+    let image = Plot::series("dots", None, axis, values).to_image(&ImageOptions::default());
+    let blue = image.pixels.iter().filter(|pixel| **pixel == [31, 98, 168]).count();
+    assert!((60..150).contains(&blue), "{blue} pixels for three dots");
+}
+
+#[test]
+fn a_long_title_ends_before_the_units_of_the_colour_bar() {
+    let field = |title: &str, units: &str| {
+        let axes = (Axis::new("y", 2), Axis::new("x", 2));
+        let plot = Plot::field(title, Some(units.to_owned()), axes, (2, 2), vec![0.0, 1.0, 2.0, 3.0]);
+        plot.to_image(&ImageOptions::default().with_width(600))
+    };
+    let is_blank = |image: &Image, columns: std::ops::Range<usize>| {
+        columns.clone().all(|x| (0..30).all(|y| image.pixel(x, y) == Some([255; 3])))
+    };
+    // The units begin above the bar; a gap precedes them.
+    let image = field(&"a-long-title-".repeat(20), "kg/m2");
+    assert!((400..560).any(|x| is_blank(&image, x - 8..x)));
+    assert!(!is_blank(&image, 560..590));
+    // Units that are wider than the bar move to the left, into the image.
+    let image = field("short", "a unit that is far too long for a bar");
+    assert!(is_blank(&image, 598..600));
+    assert!(!is_blank(&image, 400..500));
+}

@@ -60,13 +60,19 @@ impl Keys {
         Ok(())
     }
 
-    /// The numbers of the keys, ordered by value: nulls first, NaN last.
-    pub(super) fn sorted(&self) -> Vec<u32> {
+    /// The numbers of the keys, ordered by value: nulls first, NaN last. `is_decimal` marks columns of decimals stored as bytes.
+    pub(super) fn sorted(&self, is_decimal: &[bool]) -> Vec<u32> {
         let mut out: Vec<u32> = (0..).take(self.values.len()).collect();
         out.sort_by(|one, other| {
             let pairs = self.values[*one as usize].iter().zip(&self.values[*other as usize]);
             pairs
-                .map(|(one, other)| order(one.as_ref(), other.as_ref()))
+                .zip(is_decimal)
+                .map(|((one, other), is_decimal)| match (one, other) {
+                    (Some(Scalar::Bytes(one)), Some(Scalar::Bytes(other))) if *is_decimal => {
+                        order_decimals(one, other)
+                    }
+                    (one, other) => order(one.as_ref(), other.as_ref()),
+                })
                 .find(|order| order.is_ne())
                 .unwrap_or(Ordering::Equal)
         });
@@ -79,6 +85,12 @@ fn order(one: Option<&Scalar>, other: Option<&Scalar>) -> Ordering {
         (Some(one), Some(other)) => one.order(other).unwrap_or_else(|| one.is_nan().cmp(&other.is_nan())),
         (one, other) => one.is_some().cmp(&other.is_some()),
     }
+}
+
+/// Two's complement, most significant byte first, of one length: negative numbers come after the others by their bytes.
+fn order_decimals(one: &[u8], other: &[u8]) -> Ordering {
+    let is_negative = |bytes: &[u8]| bytes.first().is_some_and(|byte| byte & 0x80 != 0);
+    is_negative(other).cmp(&is_negative(one)).then_with(|| one.cmp(other))
 }
 
 /// Appends the bytes of a value: equal for equal values, for all NaN, and for both zeros.

@@ -257,6 +257,20 @@ impl<'a> Binder<'a> {
             at += 1;
         };
         let Some(logical_type) = logical_type else {
+            // A number that is no value of the column is between two values, or beyond all.
+            let is_integer =
+                field.scalar().is_integer() && !matches!(field.scalar(), Type::Bool | Type::TimestampMicros);
+            let is_other = |literal: &&Literal| {
+                matches!(literal, Literal::Number(text) if is_number(text)) && typed(field, literal).is_err()
+            };
+            if exact.is_none() && is_integer && test.literals().iter().any(is_other) {
+                let test = test.try_map(|literal| {
+                    next();
+                    let bound = logical::locate_integer(field, literal);
+                    bound.ok_or_else(|| invalid(field, literal))
+                })?;
+                return Ok(logical::bound(column, field, logical::INTEGER, test));
+            }
             let test = test.try_map(|literal| {
                 next();
                 typed(field, literal)
@@ -298,8 +312,12 @@ fn typed(field: &Field, literal: &Literal) -> Result<Scalar, BindError> {
             _ => None,
         },
     };
-    let column = || field.name.to_string();
-    found.ok_or_else(|| BindError::Value { column: column(), kind, value: literal.display() })
+    found.ok_or_else(|| invalid(field, literal))
+}
+
+/// The error of a literal that is no value of the column.
+fn invalid(field: &Field, literal: &Literal) -> BindError {
+    BindError::Value { column: field.name.to_string(), kind: field.scalar(), value: literal.display() }
 }
 
 impl Literal {

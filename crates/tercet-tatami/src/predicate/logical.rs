@@ -62,6 +62,26 @@ pub(super) fn locate(
     })
 }
 
+/// The logical type of integers.
+pub(super) const INTEGER: LogicalType = LogicalType::Decimal { precision: 76, scale: 0, width: 32 };
+
+/// Locates a number among the values of an integer column, or of its list elements; `None` for other literals.
+pub(super) fn locate_integer(field: &Field, literal: &Literal) -> Option<Bound> {
+    let Literal::Number(text) = literal else { return None };
+    let beyond = |is_negative| if is_negative { Bound::BelowAll } else { Bound::AboveAll };
+    let (number, is_equal) = match INTEGER.position(text) {
+        Some(LiteralPosition::At(number)) => (number, true),
+        Some(LiteralPosition::After(number)) => (number, false),
+        None => return is_number(text).then(|| beyond(text.starts_with('-'))),
+    };
+    let is_negative = number.is_negative();
+    let digits = format!("{}{}", if is_negative { "-" } else { "" }, number.digits());
+    Some(match Scalar::parse(field.scalar(), &digits) {
+        Some(value) => Bound::Near(Near { value, is_equal, is_negative }),
+        None => beyond(is_negative),
+    })
+}
+
 /// Translates a comparison to stored values.
 pub(super) fn bound(
     column: usize,
@@ -188,6 +208,51 @@ mod tests {
         let validity: Bitmap = (0..rows).map(|row| row + 1 < rows).collect();
         let mask: Mask = predicate.mask(&[Rows::new(values).with_validity(validity)]);
         mask.positions().collect()
+    }
+
+    /// Literals between two integers, or beyond all of them, are compared by value.
+    #[test]
+    fn integers_are_compared_with_any_number() {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        let schema = |kind| Schema::new(vec![Field::new("x", kind)]).unwrap();
+        let matching = |kind, values: Values, filter: &str| -> Vec<usize> {
+            let predicate = Expr::parse(filter).unwrap().bind(&schema(kind)).unwrap();
+            predicate.mask(&[Rows::new(values)]).positions().collect()
+        };
+        let numbers: Vec<i8> = vec![-128, -2, -1, 0, 1, 2, 127];
+        for literal in [
+            "-128.5", "-129", "-1.5", "-1", "-0.5", "0", "0.25", "1.5", "1e0", "15e-1", "127.5", "128",
+            "1e30", "-1e30",
+        ] {
+            let value: f64 = literal.parse().unwrap();
+            // Orders of a value and the literal for which the operator holds.
+            let tests = [
+                ("<", vec![Less]),
+                ("<=", vec![Less, Equal]),
+                (">", vec![Greater]),
+                (">=", vec![Greater, Equal]),
+                ("=", vec![Equal]),
+                ("!=", vec![Less, Greater]),
+            ];
+            for (operator, holds) in tests {
+                let is_match = |x: i8| holds.contains(&f64::from(x).total_cmp(&(value + 0.0)));
+                let rows = numbers.iter().enumerate().filter(|(_, x)| is_match(**x));
+                let expected: Vec<usize> = rows.map(|(row, _)| row).collect();
+                let filter = format!("x {operator} {literal}");
+                assert_eq!(
+                    matching(Type::Int8, Values::Int8(numbers.clone()), &filter),
+                    expected,
+                    "{filter}"
+                );
+            }
+        }
+        let all = || Values::UInt64(vec![0, 1, u64::MAX]);
+        assert_eq!(matching(Type::UInt64, all(), "x > -0.5"), [0, 1, 2]);
+        assert_eq!(matching(Type::UInt64, all(), "x < 18446744073709551615.5"), [0, 1, 2]);
+        assert_eq!(matching(Type::UInt64, all(), "x >= 18446744073709551614.5"), [2]);
+        assert_eq!(matching(Type::UInt64, all(), "x between 0.5 and 1.5 or x in (0, 0.5)"), [0, 1]);
+        let error = Expr::parse("x = \"3\"").unwrap().bind(&schema(Type::Int8)).unwrap_err();
+        assert!(matches!(error, BindError::Value { .. }));
     }
 
     /// Decimals of scale 1 against literals of scale 2, in both storage types.

@@ -75,6 +75,14 @@ impl Mask {
         row < self.len && self.words[row / 64] >> (row % 64) & 1 == 1
     }
 
+    /// Selects a row. A row after the last one is ignored.
+    #[inline]
+    pub(crate) fn set(&mut self, row: usize) {
+        if row < self.len {
+            self.words[row / 64] |= 1 << (row % 64);
+        }
+    }
+
     /// The positions of the selected rows.
     pub fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(at, word)| {

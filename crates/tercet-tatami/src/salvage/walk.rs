@@ -68,6 +68,7 @@ pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Re
         dictionaries,
         indexes: Vec::new(),
         inverted: None,
+        access: None,
         pairs: Vec::new(),
         statistics: Statistics { rows, raw_bytes: 0, stored_bytes: 0 },
         features,

@@ -34,6 +34,7 @@ use tercet_core::Sink;
 #[cfg(any(unix, windows))]
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 
+use super::access::LengthsWriter;
 use super::analyze::SNIPPET_CHARS;
 use super::analyzer::{self, Analyzer};
 use super::inverted::InvertedWriter;
@@ -231,6 +232,7 @@ pub struct SegmentBuilder<S> {
     /// The first document of the next block to invert.
     next: u32,
     runs: Runs,
+    lengths: LengthsWriter,
 }
 
 /// A finished segment.
@@ -249,7 +251,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     /// Starts a segment in a sink.
     pub fn new(sink: S, options: SegmentOptions) -> Result<Self, Error> {
         let schema = schema(options.mode).map_err(|error| Error::new("output".into(), error.into()))?;
-        let writer = Writer::new(sink, schema, options.writer)?;
+        let writer = Writer::new(sink, schema, options.writer.for_documents())?;
         Ok(Self::with_writer(writer, None, options.mode, options.analyzer, options.memory_bytes))
     }
 
@@ -271,6 +273,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
             counted: Vec::new(),
             next: 0,
             runs: Runs::new(directory, memory),
+            lengths: LengthsWriter::default(),
         }
     }
 
@@ -332,9 +335,9 @@ impl<S: Sink + Send> SegmentBuilder<S> {
             AnalyzerChoice::Auto => blocks.first().map_or(Analyzer::STANDARD, detected),
         };
         self.analyzer = AnalyzerChoice::Fixed(analyzer);
-        let (mode, writer, runs) = (self.mode, &mut self.writer, &mut self.runs);
+        let (mode, writer, runs, lengths) = (self.mode, &mut self.writer, &mut self.runs, &mut self.lengths);
         let (written, counted) = rayon::join(
-            || put(writer, runs, before),
+            || put(writer, runs, lengths, before),
             || -> Vec<(Block, InvertedBlock)> {
                 let work = blocks.into_par_iter().zip(firsts);
                 work.map(|(block, first)| {
@@ -365,7 +368,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         }
         self.invert_blocks()?;
         let last = std::mem::take(&mut self.counted);
-        put(&mut self.writer, &mut self.runs, last)?;
+        put(&mut self.writer, &mut self.runs, &mut self.lengths, last)?;
         if let AnalyzerChoice::Fixed(analyzer) = self.analyzer
             && let Some(value) = analyzer.recorded()
         {
@@ -373,7 +376,8 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         }
         let mut inverted = InvertedWriter::new(self.directory.as_deref());
         std::mem::replace(&mut self.runs, Runs::new(None, 0)).merge_into(&mut inverted)?;
-        let inverted = inverted.finish(None)?;
+        let mut inverted = inverted.finish(None)?;
+        inverted.lengths = Some(std::mem::take(&mut self.lengths));
         let terms = inverted.terms;
         self.writer.attach(inverted);
         Ok(terms)
@@ -392,7 +396,7 @@ impl SegmentBuilder<AtomicFile> {
     pub fn create_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Result<Self, Error> {
         let schema = schema(options.mode)
             .map_err(|error| Error::new(path.display().to_string().into(), error.into()))?;
-        let writer = Writer::create_on(disk, path, schema, options.writer)?;
+        let writer = Writer::create_on(disk, path, schema, options.writer.for_documents())?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = parent.unwrap_or(Path::new("."));
         Ok(Self::with_writer(writer, Some(directory), options.mode, options.analyzer, options.memory_bytes))
@@ -419,9 +423,13 @@ fn detected(block: &Block) -> Analyzer {
 fn put<S: Sink>(
     writer: &mut Writer<S>,
     runs: &mut Runs,
+    lengths: &mut LengthsWriter,
     blocks: Vec<(Block, InvertedBlock)>,
 ) -> Result<(), ErrorKind> {
     for (block, counted) in blocks {
+        for document in 0..block.ids.len() {
+            lengths.push(counted.norms.iter().map(|norms| u32::from(norms[document])).sum())?;
+        }
         let bodies = counted.snippets.unwrap_or(block.bodies);
         let mut columns: Vec<Column> =
             [block.ids, block.urls, block.titles, bodies].map(|text| Column::new(Values::Bytes(text))).into();

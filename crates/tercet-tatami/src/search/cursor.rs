@@ -206,6 +206,18 @@ impl<'a> Cursor<'a> {
         Ok(self.arrays.frequencies[self.at])
     }
 
+    /// Calls `each` with the documents of every block. The cursor is then at the end.
+    pub(super) fn each_block(&mut self, mut each: impl FnMut(&[u32])) -> Result<(), ErrorKind> {
+        while let Some(skip) = self.skip() {
+            let count = skip.count as usize;
+            self.decode()?;
+            each(&self.arrays.documents[..count]);
+            self.block += 1;
+            self.at = 0;
+        }
+        Ok(())
+    }
+
     /// The sum of all frequencies. The cursor is then at the end.
     pub(super) fn sum_frequencies(&mut self) -> Result<u64, ErrorKind> {
         let mut sum = 0;
@@ -227,7 +239,7 @@ impl<'a> Cursor<'a> {
             return Ok(self.arrays.scores[self.at]);
         }
         let frequency = self.frequency()?;
-        Ok(self.scorer.score(self.idf, self.arrays.documents[self.at], frequency))
+        self.scorer.score(self.idf, self.arrays.documents[self.at], frequency)
     }
 
     /// The documents from `start` to `end` and their scores, within the current block.
@@ -241,7 +253,7 @@ impl<'a> Cursor<'a> {
                 &documents[..count],
                 &frequencies[..count],
                 &mut scores[..count],
-            );
+            )?;
             if let (Some(best), Some(known)) = (best, self.max_scores().get(self.block)) {
                 known.store(best.to_bits(), Ordering::Relaxed);
             }

@@ -82,7 +82,7 @@ fn terms_with_prefix(
 ) -> Result<BTreeSet<String>, ErrorKind> {
     let mut out = BTreeSet::new();
     for segment in segments {
-        segment.terms.with_prefix(prefix.as_bytes(), &mut |term| {
+        segment.terms.with_prefix(prefix.as_bytes(), &mut |term, _| {
             // Entries of fields belong to prefixes with a field.
             if let Ok(term) = str::from_utf8(term)
                 && (prefix.contains(':') || !term.contains(':'))
@@ -105,12 +105,12 @@ fn similar_terms(
     let mut row = Vec::new();
     let mut out = BTreeSet::new();
     for segment in segments {
-        segment.terms.with_prefix(field.as_bytes(), &mut |term| {
+        segment.terms.with_prefix(field.as_bytes(), &mut |term, _| {
             if let Ok(term) = str::from_utf8(term)
                 && let Some(rest) = term.strip_prefix(field)
                 && !rest.contains(':')
                 && rest.len() <= 4 * (word.len() + edits)
-                && is_within(&word, rest, edits, &mut row)
+                && distance(&word, rest, edits, &mut row).is_some()
             {
                 out.insert(term.to_owned());
             }
@@ -120,27 +120,33 @@ fn similar_terms(
     Ok(out)
 }
 
-/// Whether the edit distance (Levenshtein) of two words is at most `edits`.
-fn is_within(word: &[char], other: &str, edits: usize, row: &mut Vec<usize>) -> bool {
-    row.clear();
-    row.extend(0..=word.len());
-    let mut length = 0;
-    for letter in other.chars() {
-        length += 1;
-        let mut diagonal = row[0];
-        row[0] = length;
-        let mut least = length;
-        for at in 0..word.len() {
-            let replaced = diagonal + usize::from(word[at] != letter);
-            diagonal = row[at + 1];
-            row[at + 1] = replaced.min(row[at] + 1).min(diagonal + 1);
-            least = least.min(row[at + 1]);
+/// The edit distance of two words, if it is at most `edits`: letters inserted, deleted, replaced, or swapped with the next one.
+pub(super) fn distance(word: &[char], other: &str, edits: usize, rows: &mut Vec<usize>) -> Option<usize> {
+    // The distances of the starts of the word to the start of the other one, and to those that are one and two letters shorter.
+    let width = word.len() + 1;
+    rows.clear();
+    rows.resize(2 * width, 0);
+    rows.extend(0..width);
+    let (mut before, mut best_before) = (None, 0);
+    for (length, letter) in (1..).zip(other.chars()) {
+        rows.copy_within(width.., 0);
+        rows[2 * width] = length;
+        let mut best = length;
+        for at in 1..width {
+            let replaced = rows[width + at - 1] + usize::from(word[at - 1] != letter);
+            let mut least = replaced.min(rows[width + at] + 1).min(rows[2 * width + at - 1] + 1);
+            if at > 1 && before == Some(word[at - 1]) && word[at - 2] == letter {
+                least = least.min(rows[at - 2] + 1);
+            }
+            rows[2 * width + at] = least;
+            best = best.min(least);
         }
-        if least > edits {
-            return false;
+        if best > edits && best_before > edits {
+            return None;
         }
+        (before, best_before) = (Some(letter), best);
     }
-    row[word.len()] <= edits
+    rows.last().copied().filter(|distance| *distance <= edits)
 }
 
 #[cfg(test)]
@@ -155,16 +161,16 @@ mod tests {
             ("", "ab", 2),
             ("abc", "abc", 0),
             ("straße", "strase", 1),
-            ("ab", "ba", 2),
+            ("ab", "ba", 1),
+            ("memroy", "memory", 1),
+            ("ca", "abc", 3),
+            ("abcd", "badc", 2),
         ];
-        for (one, other, distance) in cases {
+        for (one, other, expected) in cases {
             let word: Vec<char> = one.chars().collect();
             for edits in 0..5 {
-                assert_eq!(
-                    is_within(&word, other, edits, &mut Vec::new()),
-                    edits >= distance,
-                    "{one} {other}"
-                );
+                let found = distance(&word, other, edits, &mut Vec::new());
+                assert_eq!(found, (edits >= expected).then_some(expected), "{one} {other}");
             }
         }
     }

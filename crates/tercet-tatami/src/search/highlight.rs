@@ -30,8 +30,48 @@ pub struct Highlight {
 impl Segment {
     /// The excerpt of a document, of about `bytes` bytes, with the most query terms.
     pub fn highlight(&self, query: &Query, document: u32, bytes: usize) -> Result<Highlight, Error> {
+        Ok(self.highlighter(query, bytes)?.highlight(&self.text(document)?))
+    }
+
+    /// The matching terms of a text, such as that of a document, as byte ranges that do not overlap. Terms after the first million are not
+    /// examined.
+    pub fn matches_in(&self, query: &Query, text: &[u8]) -> Result<Vec<Range<usize>>, Error> {
         let terms = self.expanded(query).map_err(|kind| self.file().error(kind))?;
-        Ok(highlight(&self.text(document)?, &terms, &mut self.analyzer().tokenizer(), bytes))
+        let wanted: HashSet<&str> = terms.scored().map(Scored::text).collect();
+        let mut found: Vec<Range<usize>> = Vec::new();
+        let mut seen = 0;
+        self.analyzer().tokenizer().spans(text, |range, term| {
+            seen += 1;
+            if seen > MAX_TERMS || !wanted.contains(term) {
+                return;
+            }
+            match found.last_mut() {
+                // Bigrams overlap: one range covers them.
+                Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+                _ => found.push(range),
+            }
+        });
+        Ok(found)
+    }
+
+    /// Marks the terms of a query in texts of this segment.
+    pub(super) fn highlighter(&self, query: &Query, bytes: usize) -> Result<Highlighter, Error> {
+        let query = self.expanded(query).map_err(|kind| self.file().error(kind))?;
+        Ok(Highlighter { query, tokenizer: self.analyzer().tokenizer(), bytes })
+    }
+}
+
+/// Makes excerpts of about this many bytes.
+#[derive(Debug)]
+pub(super) struct Highlighter {
+    query: TermQuery,
+    tokenizer: Tokenizer,
+    bytes: usize,
+}
+
+impl Highlighter {
+    pub(super) fn highlight(&mut self, text: &[u8]) -> Highlight {
+        highlight(text, &self.query, &mut self.tokenizer, self.bytes)
     }
 }
 

@@ -13,6 +13,7 @@ mod term_dictionary;
 
 use std::path::Path;
 
+use super::access::{AccessWriter, DictionaryIndex, LengthsWriter};
 use super::live::Live;
 use super::terms::Entry;
 use crate::error::ErrorKind;
@@ -27,6 +28,7 @@ use term_dictionary::TermDictionaryWriter;
 pub(crate) struct InvertedWriter {
     dictionary: TermDictionaryWriter,
     lists: Lists,
+    access: AccessWriter,
     term: Vec<u8>,
     /// Whether a term is open; it may be empty.
     open: bool,
@@ -42,6 +44,10 @@ pub(crate) struct Inverted {
     /// The maximum document number plus one.
     pub(crate) documents: u64,
     pub(crate) live: Option<Live>,
+    pub(crate) access: AccessWriter,
+    pub(crate) index: DictionaryIndex,
+    /// The lengths of the documents; without them, no access index is written.
+    pub(crate) lengths: Option<LengthsWriter>,
 }
 
 impl InvertedWriter {
@@ -50,6 +56,7 @@ impl InvertedWriter {
         Self {
             dictionary: TermDictionaryWriter::new(directory),
             lists: Lists::new(directory),
+            access: AccessWriter::default(),
             term: Vec::new(),
             open: false,
         }
@@ -77,7 +84,8 @@ impl InvertedWriter {
 
     /// Ends the term. A term without documents is dropped.
     fn end(&mut self) -> Result<(), ErrorKind> {
-        if let Some(entry) = self.lists.end()? {
+        if let Some((entry, lengths)) = self.lists.end()? {
+            self.access.term(&self.term, lengths);
             self.dictionary.push(&self.term, entry)?;
         }
         Ok(())
@@ -88,8 +96,9 @@ impl InvertedWriter {
         self.end()?;
         let documents = self.lists.documents;
         let (postings, skips) = self.lists.finish()?;
-        let (dictionary, terms) = self.dictionary.finish()?;
-        Ok(Inverted { dictionary, postings, skips, terms, documents, live })
+        let (dictionary, index, terms) = self.dictionary.finish()?;
+        let access = self.access;
+        Ok(Inverted { dictionary, postings, skips, terms, documents, live, access, index, lengths: None })
     }
 }
 

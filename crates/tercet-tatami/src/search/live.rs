@@ -2,6 +2,7 @@
 
 use tercet_core::{FieldReader, Malformed, Reason};
 
+use crate::predicate::Mask;
 use crate::region::Region;
 use crate::scan::RowSelection;
 use crate::wire::cursor::Varints as _;
@@ -59,6 +60,12 @@ impl Live {
 
     pub(crate) fn contains(&self, document: u32) -> bool {
         self.words.get(document as usize / 64).is_some_and(|word| word >> (document % 64) & 1 == 1)
+    }
+
+    /// One bit per document.
+    pub(crate) fn mask(&self) -> Mask {
+        let rows = usize::try_from(self.documents).unwrap_or(0);
+        Mask::from_fn(rows, |row| u32::try_from(row).is_ok_and(|document| self.contains(document)))
     }
 
     /// The number of live documents.

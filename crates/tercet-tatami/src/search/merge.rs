@@ -12,11 +12,12 @@ use std::collections::BTreeSet;
 
 use tercet_core::{Progress, Sink, checksum};
 
+use super::access::LengthsWriter;
 use super::columns;
 use super::inverted::InvertedWriter;
 use super::segment::Segment;
 use super::terms::Entry;
-use crate::column::Column;
+use crate::column::{Column, Values};
 use crate::error::{Error, ErrorKind};
 use crate::scalar::Scalar;
 use crate::writer::{Writer, WriterOptions, Written};
@@ -85,18 +86,21 @@ pub fn merge<S: Sink>(
         return Err(first.file().error(fault));
     }
     let mut kept: Vec<Vec<bool>> = segments.iter().map(live_rows).collect();
-    let duplicates = if options.dedup { drop_duplicates(segments, &mut kept)? } else { 0 };
+    let duplicates =
+        if options.dedup { drop_duplicates(&segments.iter().collect::<Vec<_>>(), &mut kept)? } else { 0 };
     let numbers = numbered(&kept);
     drop(kept);
 
-    let mut writer_options = options.writer;
+    let mut writer_options = options.writer.for_documents();
     writer_options.metadata.extend(first.file().inner().user_pairs());
     let schema = (**first.file().schema()).clone();
     let mut writer = Writer::new(sink, schema, writer_options)?;
+    let mut lengths = LengthsWriter::default();
     for (segment, numbers) in segments.iter().zip(&numbers) {
-        copy_rows(segment, numbers, &mut writer, progress)?;
+        copy_rows(segment, numbers, &mut writer, &mut lengths, progress)?;
     }
-    let inverted = copy_terms(segments, &numbers, progress)?;
+    let mut inverted = copy_terms(segments, &numbers, progress)?;
+    inverted.lengths = Some(lengths);
     writer.attach(inverted);
     let written = writer.finish()?;
     Ok(Merged { written, documents, deleted: documents - live, duplicates })
@@ -133,7 +137,8 @@ fn check_same_schema(segments: &[Segment]) -> Result<(), Error> {
     Ok(())
 }
 
-fn live_rows(segment: &Segment) -> Vec<bool> {
+/// Whether each document is live.
+pub(super) fn live_rows(segment: &Segment) -> Vec<bool> {
     let count = u32::try_from(segment.document_count()).unwrap_or(u32::MAX);
     (0..count).map(|row| segment.live.as_ref().is_none_or(|live| live.contains(row))).collect()
 }
@@ -141,7 +146,7 @@ fn live_rows(segment: &Segment) -> Vec<bool> {
 /// Drops all but the last document of each ID; returns the number of dropped documents.
 ///
 /// IDs are compared by hash, and in full if the hashes are equal.
-fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, Error> {
+pub(super) fn drop_duplicates(segments: &[&Segment], kept: &mut [Vec<bool>]) -> Result<u64, Error> {
     let mut all: Vec<(u64, u32, u32)> = Vec::new();
     for (at, segment) in segments.iter().enumerate() {
         let segment_number = u32::try_from(at).unwrap_or(u32::MAX);
@@ -192,6 +197,7 @@ fn copy_rows<S: Sink>(
     segment: &Segment,
     numbers: &[u32],
     writer: &mut Writer<S>,
+    lengths: &mut LengthsWriter,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     let file = segment.file();
@@ -207,6 +213,14 @@ fn copy_rows<S: Sink>(
         } else {
             batch.iter().map(|column| column.take(&wanted)).collect()
         };
+        let norms = columns::NORMS.map(|column| match piece.get(column).map(|column| &column.values) {
+            Some(Values::UInt16(norms)) => &norms[..],
+            _ => &[],
+        });
+        for row in 0..wanted.len() {
+            let length = norms.iter().map(|norms| norms.get(row).map_or(0, |norm| u32::from(*norm))).sum();
+            lengths.push(length).map_err(|fault| file.error(fault))?;
+        }
         writer.append(&piece)?;
     }
     Ok(())

@@ -8,14 +8,14 @@
 //! The scores of a [`Cluster`] without deleted documents equal those of one segment with all documents.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::analyzer::Analyzer;
 use super::expand::expanded;
 use super::options::{Hit, SearchOptions, SearchStats, TermExplanation};
 use super::query::{Part, Query, Scored, TermQuery};
 use super::rank::{self, Norms, Ranking, WITH_NORMS};
-use super::segment::Segment;
+use super::segment::{Effort, Matches, Segment};
 use super::{columns, score};
 use crate::error::Error;
 use crate::predicate::Mask;
@@ -97,9 +97,15 @@ impl<'a> SegmentSet<'a> {
 }
 
 /// Segments with global statistics.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cluster<'a> {
     segments: &'a [Segment],
+    statistics: Arc<Statistics>,
+}
+
+/// The statistics of the segments of a cluster.
+#[derive(Debug)]
+pub(super) struct Statistics {
     documents: u64,
     /// Document norms of each segment, computed on first use.
     norms: [OnceLock<Vec<Norms>>; WITH_NORMS],
@@ -151,18 +157,77 @@ impl<'a> Cluster<'a> {
             groups[index].documents += segment.live_document_count();
         }
         let documents = groups.iter().map(|group| group.documents).sum();
-        Self { segments, documents, norms: Default::default(), groups }
+        let statistics = Arc::new(Statistics { documents, norms: Default::default(), groups });
+        Self { segments, statistics }
+    }
+
+    /// A cluster of the segments of another one, whose statistics it shares.
+    pub(super) fn with_statistics(segments: &'a [Segment], statistics: &Arc<Statistics>) -> Self {
+        Self { segments, statistics: Arc::clone(statistics) }
+    }
+
+    /// The statistics, for [`with_statistics`](Self::with_statistics).
+    pub(super) fn statistics(&self) -> &Arc<Statistics> {
+        &self.statistics
+    }
+
+    /// The documents that match a query, by segment, as far as the effort allows.
+    pub(super) fn matching(
+        &self,
+        query: &Query,
+        filters: Option<&[Mask]>,
+        effort: &mut Effort,
+    ) -> Result<Vec<Matches>, Error> {
+        let mut out: Vec<Option<Matches>> = self.segments.iter().map(|_| None).collect();
+        for group in &self.statistics.groups {
+            let query = self.expanded(group, query)?;
+            for at in &group.segments {
+                let filter = filters.and_then(|filters| filters.get(*at));
+                out[*at] = Some(self.segments[*at].matching(&query, filter, effort)?);
+            }
+        }
+        Ok(out.into_iter().flatten().collect())
+    }
+
+    /// The number of documents that match a query, and whether it is exact; otherwise there are at least as many.
+    pub(super) fn count(
+        &self,
+        query: &Query,
+        filters: Option<&[Mask]>,
+        effort: &mut Effort,
+    ) -> Result<(u64, bool), Error> {
+        let (mut count, mut is_exact) = (0, true);
+        for group in &self.statistics.groups {
+            let query = self.expanded(group, query)?;
+            for at in &group.segments {
+                let filter = filters.and_then(|filters| filters.get(*at));
+                if let Some(known) = self.segments[*at].known_count(&query, filter)? {
+                    count += known;
+                    continue;
+                }
+                let found = self.segments[*at].matching(&query, filter, effort)?;
+                count += found.rows.count() as u64;
+                is_exact &= found.is_complete;
+            }
+        }
+        Ok((count, is_exact))
+    }
+
+    /// The query in terms of a group.
+    fn expanded(&self, group: &AnalyzerGroup, query: &Query) -> Result<TermQuery, Error> {
+        let segments: Vec<&Segment> = group.segments.iter().map(|at| &self.segments[*at]).collect();
+        expanded(query, &segments).map_err(|kind| segments[0].file().error(kind))
     }
 
     /// The analyzers of the segments. With several, the terms of a query differ by segment, and the idf of a term is that of the
     /// segments with the same analyzer.
     pub fn analyzers(&self) -> Vec<Analyzer> {
-        self.groups.iter().map(|group| group.analyzer).collect()
+        self.statistics.groups.iter().map(|group| group.analyzer).collect()
     }
 
     /// The number of live documents, including duplicates.
-    pub const fn documents(&self) -> u64 {
-        self.documents
+    pub fn documents(&self) -> u64 {
+        self.statistics.documents
     }
 
     /// The top `k` documents for the terms of a text, as the format defines: each segment returns 2k documents, so ties are
@@ -197,7 +262,7 @@ impl<'a> Cluster<'a> {
         let norms = self.norms(options.ranking)?;
         let mut stats = MultiSearchStats::default();
         let mut order: Vec<(f32, usize, &GroupQuery)> = Vec::new();
-        for (group, query) in self.groups.iter().zip(&queries) {
+        for (group, query) in self.statistics.groups.iter().zip(&queries) {
             let terms: Vec<&Scored> = query.query.scored().collect();
             // Matches of all documents have no terms.
             let matches_all = query.query.any(&|part| matches!(part, Part::All));
@@ -259,7 +324,8 @@ impl<'a> Cluster<'a> {
         hit: &GlobalHit,
     ) -> Result<Vec<TermExplanation>, Error> {
         let Some(segment) = self.segments.get(hit.segment) else { return Ok(Vec::new()) };
-        let Some(group) = self.groups.iter().find(|group| group.segments.contains(&hit.segment)) else {
+        let Some(group) = self.statistics.groups.iter().find(|group| group.segments.contains(&hit.segment))
+        else {
             return Ok(Vec::new());
         };
         let query = self.group_query(group, query, options.ranking)?;
@@ -275,7 +341,7 @@ impl<'a> Cluster<'a> {
     /// The document norms, if the ranking needs them.
     fn norms(&self, ranking: Ranking) -> Result<Option<&Vec<Norms>>, Error> {
         let Some(parameters) = ranking.parameters() else { return Ok(None) };
-        let own = &self.norms[parameters.2];
+        let own = &self.statistics.norms[parameters.2];
         if let Some(norms) = own.get() {
             return Ok(Some(norms));
         }
@@ -287,7 +353,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn group_queries(&self, query: &Query, ranking: Ranking) -> Result<Vec<GroupQuery>, Error> {
-        self.groups.iter().map(|group| self.group_query(group, query, ranking)).collect()
+        self.statistics.groups.iter().map(|group| self.group_query(group, query, ranking)).collect()
     }
 
     /// The query in terms of a group, with the statistics of its terms.
@@ -298,7 +364,7 @@ impl<'a> Cluster<'a> {
         ranking: Ranking,
     ) -> Result<GroupQuery, Error> {
         let segments: Vec<&Segment> = group.segments.iter().map(|at| &self.segments[*at]).collect();
-        let query = expanded(query, &segments).map_err(|kind| segments[0].file().error(kind))?;
+        let query = self.expanded(group, query)?;
         let mut known = HashMap::new();
         for scored in query.scored() {
             if !known.contains_key(&scored.term) {

@@ -14,6 +14,8 @@ use bytes::Bytes;
 use tercet_codec::ints::{self, Scheme};
 use tercet_core::{FieldReader, Malformed, Reason, Span};
 
+use super::access::{AccessIndex, ListPlace};
+use super::payload::Payload;
 use super::rank::WITH_NORMS;
 use crate::block_codec::fault;
 use crate::error::ErrorKind;
@@ -29,24 +31,32 @@ pub(crate) const BLOCK_DOCS: usize = 128;
 /// All posting lists of a segment.
 #[derive(Debug)]
 pub(crate) struct Postings {
-    payload: Bytes,
-    skips: Bytes,
-    span: Span,
-    skips_span: Span,
-    lists: Vec<ListOffsets>,
+    payload: Payload,
+    skips: Payload,
+    directory: Directory,
     opened: RwLock<Opened>,
+}
+
+/// Where the lists are.
+#[derive(Debug)]
+enum Directory {
+    Whole(Vec<ListOffsets>),
+    Access(Arc<AccessIndex>),
 }
 
 /// Parsed lists.
 #[derive(Debug, Default)]
 struct Opened {
     lists: HashMap<u32, Arc<List>>,
-    /// The number of blocks of all lists.
-    blocks: usize,
+    /// The bytes of all lists.
+    bytes: usize,
 }
 
-/// Maximum number of cached blocks; each takes 28 bytes.
-const MAX_CACHED_BLOCKS: usize = 2 << 20;
+/// Maximum bytes of cached lists.
+const MAX_CACHED_BYTES: usize = 64 << 20;
+
+/// Bytes of a parsed block in memory.
+const BLOCK_BYTES: usize = 28;
 
 /// A parsed posting list.
 #[derive(Debug)]
@@ -56,8 +66,7 @@ pub(crate) struct List {
     pub(crate) max_scores: [Box<[AtomicU32]>; WITH_NORMS],
     pub(crate) max_frequency: u32,
     documents: u32,
-    start: usize,
-    len: usize,
+    bytes: Bytes,
 }
 
 impl List {
@@ -70,8 +79,7 @@ impl List {
             max_scores: Default::default(),
             max_frequency: frequency,
             documents: 1,
-            start: 0,
-            len: 0,
+            bytes: Bytes::new(),
         }
     }
 }
@@ -83,6 +91,7 @@ struct ListOffsets {
     len: u32,
     /// Its entry in the skip tables.
     skips: u32,
+    skips_len: u32,
 }
 
 /// One entry of a skip table.
@@ -122,23 +131,59 @@ impl Postings {
             fields.skip("list", len)?;
             let at = skips.len() - tables.remaining();
             skip_table_len(&mut tables, &skips)?;
+            let table = skips.len() - tables.remaining() - at;
             // Record payloads are shorter than 4 GiB.
             let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-            lists.push(ListOffsets { start: small(start as u64), len: small(len), skips: small(at as u64) });
+            let (start, skips, skips_len) = (small(start as u64), small(at as u64), small(table as u64));
+            lists.push(ListOffsets { start, len: small(len), skips, skips_len });
         }
         fields.finish()?;
         tables.finish()?;
-        Ok(Self { payload, skips, span, skips_span, lists, opened: RwLock::default() })
+        let payload = Payload::whole(POSTINGS, span, payload);
+        let skips = Payload::whole(SKIPS, skips_span, skips);
+        Ok(Self { payload, skips, directory: Directory::Whole(lists), opened: RwLock::default() })
+    }
+
+    /// Lists that are read one by one.
+    pub(crate) fn with_access(payload: Payload, skips: Payload, access: Arc<AccessIndex>) -> Self {
+        Self { payload, skips, directory: Directory::Access(access), opened: RwLock::default() }
+    }
+
+    /// Where a list is.
+    pub(crate) fn place(&self, list: u32) -> Result<ListPlace, ErrorKind> {
+        match &self.directory {
+            Directory::Access(access) => access.place(list),
+            Directory::Whole(lists) => {
+                let Some(entry) = lists.get(list as usize) else {
+                    let reason =
+                        Reason::OutOfRange { found: list.into(), allowed: "the number of a posting list" };
+                    return Err(fault(POSTINGS, "list_index", self.payload.span().start(), 0, reason));
+                };
+                Ok(ListPlace {
+                    start: entry.start.into(),
+                    len: entry.len.into(),
+                    skips: entry.skips.into(),
+                    skips_len: entry.skips_len.into(),
+                    surplus: 0,
+                })
+            }
+        }
+    }
+
+    /// The occurrences of a term with this list and number of documents, if they are recorded.
+    pub(crate) fn recorded_occurrences(&self, list: u32, documents: u32) -> Result<Option<u64>, ErrorKind> {
+        match &self.directory {
+            Directory::Access(access) => {
+                Ok(Some(access.place(list)?.surplus.saturating_add(documents.into())))
+            }
+            Directory::Whole(_) => Ok(None),
+        }
     }
 
     /// The skip table of a list, which must have `documents` documents below `limit`.
-    fn skips(&self, list: u32, documents: u32, limit: u64) -> Result<Vec<Skip>, ErrorKind> {
-        let Some(entry) = self.lists.get(list as usize) else {
-            let reason = Reason::OutOfRange { found: list.into(), allowed: "the number of a posting list" };
-            return Err(fault(POSTINGS, "list_index", self.span.start(), 0, reason));
-        };
-        let start = self.skips_span.start() + u64::from(entry.skips);
-        let mut fields = FieldReader::new(SKIPS, start, &self.skips[entry.skips as usize..]);
+    fn skips(&self, place: &ListPlace, documents: u32, limit: u64) -> Result<Vec<Skip>, ErrorKind> {
+        let bytes = self.skips.read(place.skips, place.skips_len)?;
+        let mut fields = FieldReader::new(SKIPS, self.skips.span().start() + place.skips, &bytes);
         let total = fields.uvarint("doc_count")?;
         if total != u64::from(documents) {
             let because = "the document frequency of the term";
@@ -166,7 +211,7 @@ impl Postings {
                 && skip.first <= skip.last
                 && u64::from(skip.last) < limit
                 && (1..=BLOCK_DOCS).contains(&(skip.count as usize))
-                && skip.offset <= entry.len;
+                && u64::from(skip.offset) <= place.len;
             if !ordered {
                 let rule = "the blocks of a list are in order, within it and within the documents";
                 return Err(fields.fault("block", 5, Reason::Unexpected { rule }).into());
@@ -179,6 +224,7 @@ impl Postings {
                 Reason::Mismatch { found: sum, expected: total, because: "the documents of the list" };
             return Err(fields.fault("count", 1, reason).into());
         }
+        fields.finish()?;
         Ok(out)
     }
 
@@ -188,28 +234,30 @@ impl Postings {
         if let Some(known) = known.filter(|known| known.documents == documents) {
             return Ok(known);
         }
-        let skips = self.skips(list, documents, limit)?;
-        let offsets = self.lists[list as usize];
+        let place = self.place(list)?;
+        let skips = self.skips(&place, documents, limit)?;
         let max_scores = std::array::from_fn(|_| skips.iter().map(|_| AtomicU32::new(0)).collect());
         let max_frequency = skips.iter().map(|skip| skip.max_frequency).max().unwrap_or(0);
-        let (start, len) = (offsets.start as usize, offsets.len as usize);
-        let new = Arc::new(List { skips: skips.into(), max_scores, max_frequency, documents, start, len });
+        let bytes = self.payload.read(place.start, place.len)?;
+        let new = Arc::new(List { skips: skips.into(), max_scores, max_frequency, documents, bytes });
         let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
-        if opened.blocks >= MAX_CACHED_BLOCKS {
+        if opened.bytes >= MAX_CACHED_BYTES {
             *opened = Opened::default();
         }
-        opened.blocks += new.skips.len();
+        // Lists of a payload in memory are parts of it.
+        let own = if matches!(self.directory, Directory::Whole(_)) { 0 } else { new.bytes.len() };
+        opened.bytes += new.skips.len() * BLOCK_BYTES + own;
         opened.lists.insert(list, Arc::clone(&new));
         Ok(new)
     }
 
     fn corrupt_block(&self, error: tercet_codec::CodecError) -> ErrorKind {
-        ErrorKind::Codec { region: POSTINGS, span: self.span, error: Box::new(error) }
+        ErrorKind::Codec { region: POSTINGS, span: self.payload.span(), error: Box::new(error) }
     }
 
     fn skip_mismatch(&self) -> ErrorKind {
         let rule = "a block agrees with its skip table entry";
-        fault(POSTINGS, "block", self.span.start(), 0, Reason::Unexpected { rule })
+        fault(POSTINGS, "block", self.payload.span().start(), 0, Reason::Unexpected { rule })
     }
 
     /// Decodes the documents of a block and returns the position of its frequencies.
@@ -220,7 +268,7 @@ impl Postings {
         gaps: &mut Vec<u32>,
         out: &mut [u32; BLOCK_DOCS],
     ) -> Result<usize, ErrorKind> {
-        let bytes = &self.payload[list.start + skip.offset as usize..list.start + list.len];
+        let bytes = &list.bytes[skip.offset as usize..];
         let count = skip.count as usize;
         out[0] = skip.first;
         let mut used = 0;
@@ -250,11 +298,11 @@ impl Postings {
         }
         let Some((width, packed)) = bytes.split_first() else {
             let reason = Reason::Truncated { need: 1, have: 0 };
-            return Err(fault(POSTINGS, "width", self.span.start(), 0, reason));
+            return Err(fault(POSTINGS, "width", self.payload.span().start(), 0, reason));
         };
         if *width > 32 {
             let reason = Reason::OutOfRange { found: (*width).into(), allowed: "at most 32 bits" };
-            return Err(fault(POSTINGS, "width", self.span.start(), 0, reason));
+            return Err(fault(POSTINGS, "width", self.payload.span().start(), 0, reason));
         }
         let used = ints::unpack_bits(u32::from(*width), packed, count - 1, gaps);
         Ok(1 + used.map_err(|error| self.corrupt_block(error))?)
@@ -269,7 +317,7 @@ impl Postings {
         values: &mut Vec<u32>,
         out: &mut [u32; BLOCK_DOCS],
     ) -> Result<(), ErrorKind> {
-        let bytes = &self.payload[list.start + at..list.start + list.len];
+        let bytes = list.bytes.get(at..).unwrap_or_default();
         let count = skip.count as usize;
         values.clear();
         ints::decode_prefix(Scheme::Pfor, bytes, count, values).map_err(|error| self.corrupt_block(error))?;

@@ -124,6 +124,15 @@ impl Query {
         Self { root: Clauses { parts }, dedup: false }
     }
 
+    /// A query for any of some words, each with its boost.
+    pub(super) fn weighted(words: impl IntoIterator<Item = (String, f32)>) -> Self {
+        let clause = |(word, boost)| {
+            let kind = ClauseKind::Words(word);
+            (Sign::May, Clause { at: 0, field: None, kind, boost })
+        };
+        Self { root: Clauses { parts: words.into_iter().map(clause).collect() }, dedup: false }
+    }
+
     /// Counts repeated optional terms of each group once. The native ranking counts repeated terms; other rankings work better
     /// without them.
     ///

@@ -1,7 +1,10 @@
 //! Ranking functions and their upper bounds.
 
+use std::sync::{Arc, OnceLock};
+
 use serde::Serialize;
 
+use super::access::{AccessIndex, LENGTHS};
 use super::columns;
 use super::score::{self, K1};
 use crate::column::Values;
@@ -47,14 +50,19 @@ pub(super) fn weight(idf: f32, documents: u64, occurrences: u64) -> f32 {
     idf * (occurrences as f64 / documents.max(1) as f64) as f32
 }
 
-/// The lengths of the documents of a segment: the sums of their four norms.
+/// The lengths of the documents of a segment: the sums of their four norms. Those of an access index are read when they are needed.
 #[derive(Debug)]
 pub(crate) struct Lengths {
-    each: Vec<u32>,
+    count: u64,
     pub(super) total: u64,
+    blocks: Box<[OnceLock<Box<[u32]>>]>,
+    /// The minimum of each block.
+    mins: Box<[u32]>,
+    access: Option<Arc<AccessIndex>>,
 }
 
 impl Lengths {
+    /// Reads the norms of all documents.
     pub(super) fn read(file: &File) -> Result<Self, Error> {
         let mut each = vec![0u32; usize::try_from(file.rows()).unwrap_or(0)];
         for column in file.read_columns(&columns::NORMS)? {
@@ -67,12 +75,45 @@ impl Lengths {
             each.iter_mut().zip(norms).for_each(|(length, norm)| *length += u32::from(*norm));
         }
         let total = each.iter().map(|length| u64::from(*length)).sum();
-        Ok(Self { each, total })
+        let mins = each.chunks(LENGTHS).map(|block| block.iter().copied().min().unwrap_or(0)).collect();
+        let blocks = each.chunks(LENGTHS).map(|block| OnceLock::from(Box::from(block))).collect();
+        Ok(Self { count: each.len() as u64, total, blocks, mins, access: None })
+    }
+
+    /// The lengths of an access index.
+    pub(super) fn with_access(access: &Arc<AccessIndex>) -> Self {
+        Self {
+            count: access.documents,
+            total: access.total_length,
+            blocks: access.lengths.iter().map(|_| OnceLock::new()).collect(),
+            mins: access.lengths.iter().map(|block| block.min).collect(),
+            access: Some(Arc::clone(access)),
+        }
     }
 
     /// The number of documents.
-    pub(super) fn len(&self) -> u64 {
-        self.each.len() as u64
+    pub(super) const fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// The lengths of all documents, in order.
+    pub(super) fn all(&self) -> Result<Vec<u32>, ErrorKind> {
+        let mut out = Vec::new();
+        for block in 0..self.blocks.len() {
+            out.extend_from_slice(self.block(block)?);
+        }
+        Ok(out)
+    }
+
+    fn block(&self, block: usize) -> Result<&[u32], ErrorKind> {
+        let Some(slot) = self.blocks.get(block) else { return Ok(&[]) };
+        if let (None, Some(access)) = (slot.get(), &self.access) {
+            let some = access.blocks_with(block);
+            for (slot, lengths) in self.blocks[some.clone()].iter().zip(access.lengths_of(some)?) {
+                let _ = slot.set(lengths.into());
+            }
+        }
+        Ok(slot.get().map_or(&[], |lengths| lengths))
     }
 }
 
@@ -85,16 +126,27 @@ pub(super) fn mean(total: u64, count: u64) -> f64 {
 /// Length normalization of each document.
 #[derive(Debug)]
 pub(crate) struct Norms {
-    /// `k1 (1 - b + b · length / average)` of each document.
-    factors: Vec<f32>,
-    /// The minimum factor of each [`CHUNK`] documents.
-    min_factor: Vec<f32>,
+    lengths: Arc<Lengths>,
+    average: f64,
+    blocks: Box<[OnceLock<NormBlock>]>,
+    /// The minimum factor of each block.
+    mins: Box<[f32]>,
     global_min: f32,
     k1: f32,
+    b: f32,
     /// The position of cached block bounds.
     slot: usize,
     /// Whether the average is that of the segment, so that block bounds may be cached.
     is_own: bool,
+}
+
+/// The factors of a block of documents.
+#[derive(Debug)]
+struct NormBlock {
+    /// `k1 (1 - b + b · length / average)` of each document.
+    factors: Vec<f32>,
+    /// The minimum factor of each [`CHUNK`] documents.
+    mins: Vec<f32>,
 }
 
 /// Documents per minimum factor.
@@ -105,23 +157,52 @@ const MAX_CHUNKS: usize = 16;
 
 impl Norms {
     /// With the mean length of the segment.
-    pub(super) fn own(lengths: &Lengths, parameters: (f32, f32, usize)) -> Self {
+    pub(super) fn own(lengths: &Arc<Lengths>, parameters: (f32, f32, usize)) -> Self {
         Self::with_average(lengths, mean(lengths.total, lengths.len()), parameters, true)
     }
 
     /// With the mean length of a cluster.
-    pub(super) fn in_cluster(lengths: &Lengths, average: f64, parameters: (f32, f32, usize)) -> Self {
+    pub(super) fn in_cluster(lengths: &Arc<Lengths>, average: f64, parameters: (f32, f32, usize)) -> Self {
         Self::with_average(lengths, average, parameters, false)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "scores are rounded")]
-    fn with_average(lengths: &Lengths, average: f64, parameters: (f32, f32, usize), is_own: bool) -> Self {
-        let (k1, b, slot) = parameters;
-        let factor = |length: &u32| k1 * (1.0 - b + b * (f64::from(*length) / average) as f32);
-        let factors: Vec<f32> = lengths.each.iter().map(factor).collect();
-        let min_factor = |some: &[f32]| some.iter().copied().fold(f32::INFINITY, f32::min);
-        let chunks: Vec<f32> = factors.chunks(CHUNK).map(min_factor).collect();
-        Self { global_min: min_factor(&chunks), min_factor: chunks, factors, k1, slot, is_own }
+    fn with_average(
+        lengths: &Arc<Lengths>,
+        average: f64,
+        (k1, b, slot): (f32, f32, usize),
+        is_own: bool,
+    ) -> Self {
+        let mins: Box<[f32]> = lengths.mins.iter().map(|length| factor(k1, b, average, *length)).collect();
+        let blocks = mins.iter().map(|_| OnceLock::new()).collect();
+        let global_min = minimum(&mins);
+        Self { lengths: Arc::clone(lengths), average, blocks, mins, global_min, k1, b, slot, is_own }
+    }
+
+    /// The factors of a block of [`LENGTHS`] documents.
+    #[inline]
+    fn block(&self, block: usize) -> Result<&NormBlock, ErrorKind> {
+        match self.blocks.get(block).and_then(OnceLock::get) {
+            Some(known) => Ok(known),
+            None => self.load(block),
+        }
+    }
+
+    #[cold]
+    fn load(&self, block: usize) -> Result<&NormBlock, ErrorKind> {
+        static EMPTY: NormBlock = NormBlock { factors: Vec::new(), mins: Vec::new() };
+        let lengths = self.lengths.block(block)?;
+        let factors: Vec<f32> =
+            lengths.iter().map(|length| factor(self.k1, self.b, self.average, *length)).collect();
+        let mins = factors.chunks(CHUNK).map(minimum).collect();
+        let Some(slot) = self.blocks.get(block) else { return Ok(&EMPTY) };
+        Ok(slot.get_or_init(|| NormBlock { factors, mins }))
+    }
+
+    /// The factor of a document.
+    fn factor(&self, document: u32) -> Result<f32, ErrorKind> {
+        let document = document as usize;
+        let factors = &self.block(document / LENGTHS)?.factors;
+        Ok(factors.get(document % LENGTHS).copied().unwrap_or(self.global_min))
     }
 
     /// A lower bound of the factors of documents from `first` to `last`.
@@ -130,9 +211,24 @@ impl Norms {
         if to - from > MAX_CHUNKS {
             return self.global_min;
         }
-        let some = self.min_factor.get(from..=to).unwrap_or(&self.min_factor);
-        some.iter().copied().fold(f32::INFINITY, f32::min)
+        let per_block = LENGTHS / CHUNK;
+        let of_chunk = |chunk: usize| {
+            let block = chunk / per_block;
+            let known = self.blocks.get(block).and_then(OnceLock::get);
+            let min = known.and_then(|known| known.mins.get(chunk % per_block)).or(self.mins.get(block));
+            min.copied().unwrap_or(self.global_min)
+        };
+        (from..=to).map(of_chunk).fold(f32::INFINITY, f32::min)
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "scores are rounded")]
+fn factor(k1: f32, b: f32, average: f64, length: u32) -> f32 {
+    k1 * (1.0 - b + b * (f64::from(length) / average) as f32)
+}
+
+fn minimum(some: &[f32]) -> f32 {
+    some.iter().copied().fold(f32::INFINITY, f32::min)
 }
 
 /// The scorer of terms.
@@ -153,14 +249,11 @@ fn part(frequency: u32, factor: f32, k1: f32) -> f32 {
 impl TermScorer<'_> {
     /// The score of one document.
     #[inline]
-    pub(super) fn score(self, idf: f32, document: u32, frequency: u32) -> f32 {
-        match self {
+    pub(super) fn score(self, idf: f32, document: u32, frequency: u32) -> Result<f32, ErrorKind> {
+        Ok(match self {
             Self::Native => score::term(idf, frequency),
-            Self::Bm25(norms) => {
-                let factor = norms.factors.get(document as usize).copied().unwrap_or(norms.global_min);
-                idf * part(frequency, factor, norms.k1)
-            }
-        }
+            Self::Bm25(norms) => idf * part(frequency, norms.factor(document)?, norms.k1),
+        })
     }
 
     /// The position of cached block bounds, if they are valid for this search.
@@ -178,8 +271,8 @@ impl TermScorer<'_> {
         documents: &[u32],
         frequencies: &[u32],
         out: &mut [f32],
-    ) -> Option<f32> {
-        match self {
+    ) -> Result<Option<f32>, ErrorKind> {
+        Ok(match self {
             Self::Native => {
                 for (score, frequency) in out.iter_mut().zip(frequencies) {
                     *score = score::term(idf, *frequency);
@@ -188,15 +281,20 @@ impl TermScorer<'_> {
             }
             Self::Bm25(norms) => {
                 let mut best = 0.0f32;
+                let mut factors: (usize, &[f32]) = (usize::MAX, &[]);
                 for ((score, frequency), document) in out.iter_mut().zip(frequencies).zip(documents) {
-                    let factor = norms.factors.get(*document as usize).copied().unwrap_or(norms.global_min);
+                    let document = *document as usize;
+                    if document / LENGTHS != factors.0 {
+                        factors = (document / LENGTHS, &norms.block(document / LENGTHS)?.factors);
+                    }
+                    let factor = factors.1.get(document % LENGTHS).copied().unwrap_or(norms.global_min);
                     let part = part(*frequency, factor, norms.k1);
                     best = best.max(part);
                     *score = idf * part;
                 }
                 norms.is_own.then_some(best)
             }
-        }
+        })
     }
 
     /// An upper bound, before rounding, of the scores from `first` to `last` with at most this frequency.

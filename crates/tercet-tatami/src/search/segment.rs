@@ -1,11 +1,15 @@
 //! An open search segment.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tercet_core::Reason;
 
-use super::analyzer::{self, Analyzer};
+use super::access::{AccessIndex, ListPlace};
+use super::analyzer::{self, Analyzer, Tokenizer};
 use super::cursor::{Cursor, END};
 use super::live::Live;
 use super::options::{
@@ -17,10 +21,12 @@ use super::rank::{self, Lengths, Norms, TermScorer, WITH_NORMS};
 use super::terms::{Entry, Terms};
 use super::{columns, disjunction, phrase, score, tree};
 use crate::block_codec::fault;
+use crate::column::Strings;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner, section_fault};
 use crate::predicate::{Expr, Mask};
 use crate::region::Region;
+use crate::scalar::Scalar;
 use crate::wire::footer::{INVERTED, Inverted};
 use crate::wire::ids::{Kind, file_flags};
 
@@ -34,7 +40,8 @@ pub struct Segment {
     live_mask: Option<Mask>,
     documents: u64,
     /// Document lengths and norms, computed on first use.
-    lengths: OnceLock<Lengths>,
+    lengths: OnceLock<Arc<Lengths>>,
+    access: Option<Arc<AccessIndex>>,
     norms: [OnceLock<Norms>; WITH_NORMS],
     analyzer: Analyzer,
     /// Occurrences of terms, by posting list.
@@ -54,12 +61,13 @@ pub struct TermInfo {
 }
 
 impl File {
-    /// Opens the search segment; `None` if the file is not one. Reads and verifies the inverted region.
+    /// Opens the search segment; `None` if the file is not one. Of a segment with an access index, searches read and verify the bytes that
+    /// they need; of others the inverted region is read and verified here.
     pub fn segment(&self) -> Result<Option<Segment>, Error> {
         if !self.header().has(file_flags::ROLE_SEARCH_SEG) {
             return Ok(None);
         }
-        Segment::open(self).map(Some).map_err(|fault| self.error(fault))
+        Segment::open(self, true).map(Some).map_err(|fault| self.error(fault))
     }
 
     /// The file without the rows of deleted documents, if it is a search segment: see [`without_rows`](Self::without_rows). Reads
@@ -80,12 +88,13 @@ fn recorded_live(inner: &Inner, inverted: &Inverted) -> Result<Option<Live>, Err
     if inverted.live_length == 0 {
         return Ok(None);
     }
-    let (span, payload) = part(inner, "live documents", inverted.live_offset, inverted.live_length)?;
+    let (span, payload) = part(inner, ("live documents", inverted.live_offset, inverted.live_length))?;
     Ok(Some(Live::parse(span.start(), &payload, inverted.num_docs)?))
 }
 
 impl Segment {
-    fn open(file: &File) -> Result<Self, ErrorKind> {
+    /// Opens a segment; without `with_access`, it is read and verified as a whole.
+    pub(super) fn open(file: &File, with_access: bool) -> Result<Self, ErrorKind> {
         let inner = file.inner();
         inner.check_features()?;
         let Some(inverted) = &inner.footer.inverted else {
@@ -94,12 +103,25 @@ impl Segment {
         };
         let tree = inner.header.has(file_flags::BLOCK_TREE);
         let limit = inner.options.common.limits.chunk_bytes;
-        let (span, payload) =
-            part(inner, "term dictionary", inverted.term_dict_offset, inverted.term_dict_length)?;
-        let terms = Terms::parse(span, &payload, tree, limit)?;
-        let (span, payload) = part(inner, "postings", inverted.postings_offset, inverted.postings_length)?;
-        let (skips_span, skips) = part(inner, "skip tables", inverted.skips_offset, inverted.skips_length)?;
-        let postings = Postings::parse(span, payload, skips_span, skips)?;
+        let access =
+            if with_access && tree { AccessIndex::open(inner, inverted)?.map(Arc::new) } else { None };
+        let places = [
+            ("term dictionary", inverted.term_dict_offset, inverted.term_dict_length),
+            ("postings", inverted.postings_offset, inverted.postings_length),
+            ("skip tables", inverted.skips_offset, inverted.skips_length),
+        ];
+        let (terms, postings) = if let Some(access) = &access {
+            let [dictionary, lists, skips] = places;
+            let dictionary = access.part(inner, 0, dictionary)?;
+            let (lists, skips) = (access.part(inner, 1, lists)?, access.part(inner, 2, skips)?);
+            let terms = Terms::with_access(dictionary, access, limit);
+            (terms, Postings::with_access(lists, skips, Arc::clone(access)))
+        } else {
+            let [(dictionary, dictionary_payload), (span, payload), (skips_span, skips)] =
+                [part(inner, places[0])?, part(inner, places[1])?, part(inner, places[2])?];
+            let terms = Terms::parse(dictionary, &dictionary_payload, tree, limit)?;
+            (terms, Postings::parse(span, payload, skips_span, skips)?)
+        };
         let numbers = [
             ("num_terms", inverted.num_terms, terms.count, "the terms of the term dictionary"),
             ("num_docs", inverted.num_docs, inner.header.rows, "the rows of the file"),
@@ -115,10 +137,7 @@ impl Segment {
             Some(rows) => Some(live.unwrap_or_else(|| Live::all(documents)).restricted(rows)),
             None => live,
         };
-        let live_mask = live.as_ref().map(|live| {
-            let rows = usize::try_from(documents).unwrap_or(0);
-            Mask::from_fn(rows, |row| u32::try_from(row).is_ok_and(|document| live.contains(document)))
-        });
+        let live_mask = live.as_ref().map(Live::mask);
         Ok(Self {
             file: file.clone(),
             terms,
@@ -127,6 +146,7 @@ impl Segment {
             live_mask,
             documents,
             lengths: OnceLock::new(),
+            access,
             norms: Default::default(),
             analyzer: recorded_analyzer(inner)?,
             occurrences: Mutex::default(),
@@ -156,6 +176,13 @@ impl Segment {
     /// The number of terms in the dictionary.
     pub fn term_count(&self) -> u64 {
         self.terms.count
+    }
+
+    /// Deletes documents from this open segment, not from its file.
+    pub(super) fn hide(&mut self, documents: impl IntoIterator<Item = u32>) {
+        let live = self.live.get_or_insert_with(|| Live::all(self.documents));
+        documents.into_iter().for_each(|document| live.delete(document));
+        self.live_mask = Some(live.mask());
     }
 
     /// Whether only snippets of the documents are stored.
@@ -192,33 +219,112 @@ impl Segment {
         if options.k == 0 {
             return Ok(SearchResult::default());
         }
-        let mut loose;
-        let mut query = query;
-        if self.is_snippet_only() && query.any(&|part| matches!(part, Part::Phrase(..))) {
-            if query.any(&|part| matches!(part, Part::Phrase(_, phrase) if !phrase.is_word)) {
-                return Err(self.file.error(ErrorKind::SnippetOnly));
-            }
-            loose = query.clone();
-            loose.try_for_each_mut(&mut |part| {
-                part.loosen();
-                Ok::<_, Error>(())
-            })?;
-            query = &loose;
-        }
+        let query = &*self.supported(query)?;
         let scorer = self.scorer(options)?;
-        let both;
-        let allowed = match (options.filter, &self.live_mask) {
-            (Some(filter), Some(live)) => {
-                both = filter.clone().and(live);
-                Some(&both)
-            }
-            (filter, live) => filter.or(live.as_ref()),
-        };
+        let allowed = self.allowed(options.filter);
+        let allowed = allowed.as_deref();
         let found = match query.plain() {
             Some(terms) => self.any_of(&terms, options, scorer, allowed),
             None => self.tree(query, options, scorer, allowed),
         };
         found.map_err(|fault| self.file.error(fault))
+    }
+
+    /// The query without phrases of words that cannot be compared with a text.
+    fn supported<'q>(&self, query: &'q TermQuery) -> Result<Cow<'q, TermQuery>, Error> {
+        if !self.is_snippet_only() || !query.any(&|part| matches!(part, Part::Phrase(..))) {
+            return Ok(Cow::Borrowed(query));
+        }
+        if query.any(&|part| matches!(part, Part::Phrase(_, phrase) if !phrase.is_word)) {
+            return Err(self.file.error(ErrorKind::SnippetOnly));
+        }
+        let mut loose = query.clone();
+        loose.try_for_each_mut(&mut |part| {
+            part.loosen();
+            Ok::<_, Error>(())
+        })?;
+        Ok(Cow::Owned(loose))
+    }
+
+    /// The live documents of a filter; `None` for all documents.
+    fn allowed<'m>(&'m self, filter: Option<&'m Mask>) -> Option<Cow<'m, Mask>> {
+        match (filter, &self.live_mask) {
+            (Some(filter), Some(live)) => Some(Cow::Owned(filter.clone().and(live))),
+            (filter, live) => filter.or(live.as_ref()).map(Cow::Borrowed),
+        }
+    }
+
+    /// The live documents that match a query in terms of this segment, as far as the effort allows.
+    pub(super) fn matching(
+        &self,
+        query: &TermQuery,
+        filter: Option<&Mask>,
+        effort: &mut Effort,
+    ) -> Result<Matches, Error> {
+        let query = &*self.supported(query)?;
+        let allowed = self.allowed(filter);
+        let found = match query.plain() {
+            Some(terms) => self.matching_any(&terms, allowed.as_deref(), effort),
+            None => self.matching_tree(query, allowed.as_deref(), effort),
+        };
+        found.map_err(|fault| self.file.error(fault))
+    }
+
+    /// The number of documents that match, if it is known without decoding a posting list.
+    pub(super) fn known_count(&self, query: &TermQuery, filter: Option<&Mask>) -> Result<Option<u64>, Error> {
+        if filter.is_some() || self.live_mask.is_some() {
+            return Ok(None);
+        }
+        let [scored] = query.plain().unwrap_or_default()[..] else { return Ok(None) };
+        Ok(Some(self.term_stats(&scored.term)?.map_or(0, |stats| stats.documents)))
+    }
+
+    fn matching_any(
+        &self,
+        terms: &[&Scored],
+        allowed: Option<&Mask>,
+        effort: &mut Effort,
+    ) -> Result<Matches, ErrorKind> {
+        let mut rows = Mask::filled(usize::try_from(self.documents).unwrap_or(0), false);
+        let mut is_complete = true;
+        for scored in terms {
+            let Some(entry) = self.terms.get(scored.term.as_bytes())? else { continue };
+            if !effort.spend_postings(entry.documents().into()) {
+                is_complete = false;
+                continue;
+            }
+            let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, TermScorer::Native)?;
+            cursor
+                .each_block(|documents| documents.iter().for_each(|document| rows.set(*document as usize)))?;
+        }
+        let rows = match allowed {
+            Some(allowed) => rows.and(allowed),
+            None => rows,
+        };
+        Ok(Matches { rows, is_complete })
+    }
+
+    fn matching_tree(
+        &self,
+        query: &TermQuery,
+        allowed: Option<&Mask>,
+        effort: &mut Effort,
+    ) -> Result<Matches, ErrorKind> {
+        let mut texts = PhraseTexts::new(self);
+        let read = Rc::clone(&texts.read);
+        let mut contains_phrase = |document: u32, phrase: &Phrase| texts.contains(document, phrase);
+        let mut rows = Mask::filled(usize::try_from(self.documents).unwrap_or(0), false);
+        let options = SearchOptions::new(0);
+        let (mut search, root) =
+            self.bound_tree(query, &options, TermScorer::Native, allowed, &mut contains_phrase)?;
+        let is_complete = search.matching(&root, &mut |document| {
+            if let Some(document) = document {
+                rows.set(document as usize);
+            }
+            effort.spend_postings(1) && read.get() <= effort.texts
+        })?;
+        effort.texts = effort.texts.saturating_sub(read.get());
+        Ok(Matches { rows, is_complete })
     }
 
     fn scorer<'a>(&'a self, options: &SearchOptions<'a>) -> Result<TermScorer<'a>, Error> {
@@ -232,11 +338,15 @@ impl Segment {
     }
 
     /// The lengths of the documents, including deleted ones.
-    pub(super) fn lengths(&self) -> Result<&Lengths, Error> {
+    pub(super) fn lengths(&self) -> Result<&Arc<Lengths>, Error> {
         if let Some(lengths) = self.lengths.get() {
             return Ok(lengths);
         }
-        let lengths = Lengths::read(&self.file)?;
+        let lengths = match &self.access {
+            Some(access) => Lengths::with_access(access),
+            None => Lengths::read(&self.file)?,
+        };
+        let lengths = Arc::new(lengths);
         Ok(self.lengths.get_or_init(|| lengths))
     }
 
@@ -265,7 +375,12 @@ impl Segment {
     pub(super) fn occurrences(&self, entry: Entry) -> Result<u64, ErrorKind> {
         let list = match entry {
             Entry::Singleton { frequency, .. } => return Ok(frequency.into()),
-            Entry::List { list, .. } => list,
+            Entry::List { list, documents } => {
+                if let Some(recorded) = self.postings.recorded_occurrences(list, documents)? {
+                    return Ok(recorded);
+                }
+                list
+            }
         };
         if let Some(known) = self.occurrences.lock().unwrap_or_else(PoisonError::into_inner).get(&list) {
             return Ok(*known);
@@ -298,37 +413,28 @@ impl Segment {
         scorer: TermScorer<'_>,
         allowed: Option<&Mask>,
     ) -> Result<SearchResult, ErrorKind> {
-        // The body of the last document, for queries with several phrases.
-        let mut body: Option<(u32, Vec<Vec<u8>>)> = None;
-        let mut documents_read = 0;
-        let mut tokenizer = self.analyzer.tokenizer();
-        let mut contains_phrase = |document: u32, phrase: &Phrase| {
-            let mut any = |fields: &[Vec<u8>]| {
-                fields.iter().any(|field| phrase::contains(field, phrase, &mut tokenizer))
-            };
-            match phrase.field {
-                Some(DocField::Title) => return Ok(any(&self.field_bytes(document, &[columns::TITLE])?)),
-                Some(DocField::Url) => return Ok(any(&self.field_bytes(document, &[columns::URL])?)),
-                Some(DocField::Body | DocField::Anchor) | None => {}
-            }
-            if body.as_ref().is_none_or(|(held, _)| *held != document) {
-                body = Some((document, self.field_bytes(document, &[columns::BODY])?));
-                documents_read += 1;
-            }
-            if body.as_ref().is_some_and(|(_, body)| any(body)) {
-                return Ok(true);
-            }
-            // Title and URL, unless only the body counts.
-            Ok(phrase.field.is_none() && any(&self.field_bytes(document, &[columns::TITLE, columns::URL])?))
-        };
+        let mut texts = PhraseTexts::new(self);
+        let read = Rc::clone(&texts.read);
+        let mut contains_phrase = |document: u32, phrase: &Phrase| texts.contains(document, phrase);
+        let (mut search, root) = self.bound_tree(query, options, scorer, allowed, &mut contains_phrase)?;
+        let best = search.best(&root, options.k, options.min_score)?;
+        Ok(SearchResult::new(best, &search.cursors, search.scored, read.get()))
+    }
+
+    /// A query bound to the posting lists.
+    fn bound_tree<'c, 'a>(
+        &'a self,
+        query: &TermQuery,
+        options: &SearchOptions<'_>,
+        scorer: TermScorer<'a>,
+        allowed: Option<&'c Mask>,
+        contains_phrase: &'c mut tree::ContainsPhrase<'c>,
+    ) -> Result<(tree::Search<'c, 'a>, tree::Node), ErrorKind> {
         let (cursors, phrases) = (Vec::new(), Vec::new());
         let documents = u32::try_from(self.documents).unwrap_or(END);
-        let contains_phrase = &mut contains_phrase;
         let mut search = tree::Search { cursors, phrases, documents, allowed, scored: 0, contains_phrase };
         let root = search.bind(&query.root, &mut |scored| self.cursor(scored, options, scorer))?;
-        let best = search.best(&root, options.k, options.min_score)?;
-        let (cursors, scored) = (search.cursors, search.scored);
-        Ok(SearchResult::new(best, &cursors, scored, documents_read))
+        Ok((search, root))
     }
 
     /// String fields of a document.
@@ -346,6 +452,29 @@ impl Segment {
         let mut fields =
             self.field_bytes(document, &[columns::BODY]).map_err(|fault| self.file.error(fault))?;
         Ok(fields.pop().unwrap_or_default())
+    }
+
+    /// The stored texts of documents, in order.
+    pub fn texts(&self, documents: &[u32]) -> Result<Strings, Error> {
+        let rows: Vec<u64> = documents.iter().map(|document| u64::from(*document)).collect();
+        let columns = self.file.take(&rows, &[columns::BODY])?;
+        Ok(match columns.into_iter().next().map(|column| column.values) {
+            Some(crate::Values::Bytes(strings)) => strings,
+            _ => rows.iter().map(|_| b"").collect(),
+        })
+    }
+
+    /// The row of the live document with an ID; the last one of several.
+    pub fn document_with_id(&self, doc_id: &str) -> Result<Option<u32>, Error> {
+        let name = self.file.schema().fields()[columns::DOC_ID].name.to_string();
+        let filter = Expr::col(name).eq(Scalar::Bytes(doc_id.as_bytes().to_vec()));
+        let mut found = None;
+        for batch in self.file.scan().column_positions(&[])?.filter(&filter)?.batches() {
+            let rows = batch?.rows.into_iter().filter_map(|row| u32::try_from(row).ok());
+            let live = rows.filter(|row| self.live.as_ref().is_none_or(|live| live.contains(*row)));
+            found = live.last().or(found);
+        }
+        Ok(found)
     }
 
     /// The stored fields of documents: ID, URL and title.
@@ -454,6 +583,19 @@ impl Segment {
         walked.and(failed.map_or(Ok(()), Err)).map_err(|fault| self.file.error(fault))
     }
 
+    /// Where the posting list of a term is; `None` for a singleton.
+    pub(super) fn place(&self, entry: Entry) -> Result<Option<ListPlace>, ErrorKind> {
+        match entry {
+            Entry::Singleton { .. } => Ok(None),
+            Entry::List { list, .. } => self.postings.place(list).map(Some),
+        }
+    }
+
+    /// The first document with a term.
+    pub(super) fn first_document(&self, entry: Entry) -> Result<u32, ErrorKind> {
+        Cursor::new(&self.postings, entry, 0.0, self.documents, TermScorer::Native)?.seek(0)
+    }
+
     pub(super) fn info(&self, entry: Entry) -> Result<TermInfo, ErrorKind> {
         let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, TermScorer::Native)?;
         let mut postings = Vec::with_capacity(entry.documents() as usize);
@@ -464,6 +606,73 @@ impl Segment {
         }
         let singleton = matches!(entry, Entry::Singleton { .. });
         Ok(TermInfo { documents: entry.documents().into(), singleton, postings })
+    }
+}
+
+/// The documents that match a query.
+#[derive(Clone, Debug)]
+pub(super) struct Matches {
+    pub(super) rows: Mask,
+    /// Whether these are all.
+    pub(super) is_complete: bool,
+}
+
+/// Work that may be spent on finding all matching documents.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// Postings.
+    postings: u64,
+    /// Texts read for phrases.
+    texts: u64,
+}
+
+impl Effort {
+    /// As much as needed.
+    pub(super) const UNBOUNDED: Self = Self { postings: u64::MAX, texts: u64::MAX };
+
+    /// A few milliseconds.
+    pub(super) const SMALL: Self = Self { postings: 1 << 20, texts: 32 };
+
+    fn spend_postings(&mut self, count: u64) -> bool {
+        let left = self.postings.checked_sub(count);
+        self.postings = left.unwrap_or(self.postings);
+        left.is_some()
+    }
+}
+
+/// Reads texts to find phrases in them.
+struct PhraseTexts<'a> {
+    segment: &'a Segment,
+    tokenizer: Tokenizer,
+    /// The body of the last document, for queries with several phrases.
+    body: Option<(u32, Vec<Vec<u8>>)>,
+    /// The number of bodies read.
+    read: Rc<Cell<u64>>,
+}
+
+impl<'a> PhraseTexts<'a> {
+    fn new(segment: &'a Segment) -> Self {
+        Self { segment, tokenizer: segment.analyzer.tokenizer(), body: None, read: Rc::default() }
+    }
+
+    fn contains(&mut self, document: u32, phrase: &Phrase) -> Result<bool, ErrorKind> {
+        let Self { segment, tokenizer, body, read } = self;
+        let mut any =
+            |fields: &[Vec<u8>]| fields.iter().any(|field| phrase::contains(field, phrase, tokenizer));
+        match phrase.field {
+            Some(DocField::Title) => return Ok(any(&segment.field_bytes(document, &[columns::TITLE])?)),
+            Some(DocField::Url) => return Ok(any(&segment.field_bytes(document, &[columns::URL])?)),
+            Some(DocField::Body | DocField::Anchor) | None => {}
+        }
+        if body.as_ref().is_none_or(|(held, _)| *held != document) {
+            *body = Some((document, segment.field_bytes(document, &[columns::BODY])?));
+            read.set(read.get() + 1);
+        }
+        if body.as_ref().is_some_and(|(_, body)| any(body)) {
+            return Ok(true);
+        }
+        // Title and URL, unless only the body counts.
+        Ok(phrase.field.is_none() && any(&segment.field_bytes(document, &[columns::TITLE, columns::URL])?))
     }
 }
 
@@ -481,9 +690,7 @@ fn recorded_analyzer(inner: &Inner) -> Result<Analyzer, ErrorKind> {
 /// A record of the inverted region, checked against the footer.
 fn part(
     inner: &Inner,
-    name: &'static str,
-    offset: u64,
-    length: u64,
+    (name, offset, length): (&'static str, u64, u64),
 ) -> Result<(tercet_core::Span, bytes::Bytes), ErrorKind> {
     let region = Region::Inverted { part: name };
     let record = inner.record(region, offset, Kind::Index)?;

@@ -14,6 +14,8 @@ use tercet_codec::bytes::zstd;
 use tercet_core::limits::check_limit;
 use tercet_core::{FieldReader, Malformed, Reason, Span};
 
+use super::access::{AccessIndex, DictionaryIndex, GROUP_TERMS};
+use super::payload::Payload;
 use crate::block_codec::fault;
 use crate::error::ErrorKind;
 use crate::region::Region;
@@ -52,7 +54,7 @@ pub(crate) type TermEntries = Vec<(Vec<u8>, Entry)>;
 /// The term dictionary of a segment.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    span: Span,
+    payload: Payload,
     layout: DictionaryLayout,
     pub(crate) count: u64,
     chunk_bytes: u64,
@@ -60,8 +62,19 @@ pub(crate) struct Terms {
 
 #[derive(Debug)]
 enum DictionaryLayout {
-    Tree { blocks: Vec<Block>, frames: Bytes, held: AtomicU64 },
+    Tree { groups: Vec<Group>, blocks_per_group: usize, frames_start: u64, held: AtomicU64 },
     Flat { entries: Vec<(Bytes, Entry)> },
+}
+
+/// Blocks that follow each other. Without an access index, all blocks are one group.
+#[derive(Debug)]
+struct Group {
+    first: Bytes,
+    /// The offset and length of its part of the index.
+    index: (u64, u64),
+    /// The number of its blocks.
+    count: u64,
+    blocks: OnceLock<Vec<Block>>,
 }
 
 #[derive(Debug)]
@@ -124,7 +137,52 @@ impl Terms {
     ) -> Result<Self, ErrorKind> {
         let fields = FieldReader::new(REGION, span.start(), payload);
         let (layout, count) = if tree { tree_form(fields, payload)? } else { flat_form(fields, payload)? };
-        Ok(Self { span, layout, count, chunk_bytes })
+        Ok(Self { payload: Payload::whole(REGION, span, payload.clone()), layout, count, chunk_bytes })
+    }
+
+    /// A block tree that is read in parts.
+    pub(crate) fn with_access(payload: Payload, access: &AccessIndex, chunk_bytes: u64) -> Self {
+        let blocks_per_group = GROUP_TERMS / BLOCK_TERMS;
+        let mut left = access.terms.div_ceil(BLOCK_TERMS);
+        let mut groups = Vec::with_capacity(access.groups.len());
+        for group in &access.groups {
+            let count = left.min(blocks_per_group);
+            left -= count;
+            let (first, index) = (group.first_term.clone(), group.index);
+            groups.push(Group { first, index, count, blocks: OnceLock::new() });
+        }
+        let layout = DictionaryLayout::Tree {
+            groups,
+            blocks_per_group: usize::try_from(blocks_per_group).unwrap_or(1),
+            frames_start: access.frames_start,
+            held: AtomicU64::new(0),
+        };
+        Self { payload, layout, count: access.terms, chunk_bytes }
+    }
+
+    /// The blocks of a group.
+    fn blocks<'a>(&self, group: &'a Group) -> Result<&'a [Block], ErrorKind> {
+        if let Some(blocks) = group.blocks.get() {
+            return Ok(blocks);
+        }
+        let bytes = self.payload.read(group.index.0, group.index.1)?;
+        let start = self.payload.span().start() + group.index.0;
+        let mut index = FieldReader::new(REGION, start, &bytes);
+        let blocks = index_entries(&mut index, &bytes, group.count)?;
+        if blocks.first().is_none_or(|first| first.first != group.first) {
+            let rule = "the index of the dictionary agrees with the access index";
+            return Err(fault(REGION, "first_term", start, 0, Reason::Unexpected { rule }));
+        }
+        Ok(group.blocks.get_or_init(|| blocks))
+    }
+
+    /// The block that may contain a term.
+    fn block_with(&self, groups: &'_ [Group], term: &[u8]) -> Result<Option<(usize, usize)>, ErrorKind> {
+        let at = groups.partition_point(|group| group.first[..] <= *term);
+        let Some(group) = at.checked_sub(1) else { return Ok(None) };
+        let blocks = self.blocks(&groups[group])?;
+        let block = blocks.partition_point(|block| block.first[..] <= *term);
+        Ok(block.checked_sub(1).map(|block| (group, block)))
     }
 
     /// The entry of a term.
@@ -134,9 +192,9 @@ impl Terms {
                 let found = entries.binary_search_by(|(entry_term, _)| entry_term[..].cmp(term));
                 Ok(found.ok().map(|at| entries[at].1))
             }
-            DictionaryLayout::Tree { blocks, held, .. } => {
-                let at = blocks.partition_point(|block| block.first[..] <= *term);
-                let Some(block) = at.checked_sub(1).and_then(|at| blocks.get(at)) else { return Ok(None) };
+            DictionaryLayout::Tree { groups, held, .. } => {
+                let Some((group, block)) = self.block_with(groups, term)? else { return Ok(None) };
+                let block = &self.blocks(&groups[group])?[block];
                 if let Some(terms) = block.terms.get() {
                     return Ok(terms.get(term));
                 }
@@ -150,7 +208,8 @@ impl Terms {
                 })?;
                 if !sorted {
                     let rule = "the terms of the dictionary are in order";
-                    return Err(fault(REGION, "suffix", self.span.start(), 0, Reason::Unexpected { rule }));
+                    let start = self.payload.span().start();
+                    return Err(fault(REGION, "suffix", start, 0, Reason::Unexpected { rule }));
                 }
                 let found = terms.get(term);
                 let bytes = terms.bytes();
@@ -164,6 +223,20 @@ impl Terms {
         }
     }
 
+    /// The index of a block tree, as its writer describes it.
+    pub(crate) fn dictionary_index(&self) -> Result<DictionaryIndex, ErrorKind> {
+        let mut out = DictionaryIndex::default();
+        let DictionaryLayout::Tree { groups, frames_start, .. } = &self.layout else { return Ok(out) };
+        let mut all = Vec::new();
+        for group in groups {
+            all.extend(self.blocks(group)?.iter().map(Block::index_len));
+        }
+        let per_group = usize::try_from(GROUP_TERMS / BLOCK_TERMS).unwrap_or(1);
+        out.groups = all.chunks(per_group).map(|group| group.iter().sum()).collect();
+        out.start = frames_start - all.iter().sum::<u64>().min(*frames_start);
+        Ok(out)
+    }
+
     /// Calls `each` with every term, in order.
     pub(crate) fn for_each(&self, each: &mut dyn FnMut(&[u8], Entry)) -> Result<(), ErrorKind> {
         match &self.layout {
@@ -172,12 +245,14 @@ impl Terms {
                     each(entry_term, *entry);
                 }
             }
-            DictionaryLayout::Tree { blocks, .. } => {
-                for block in blocks {
-                    self.walk(block, &mut |entry_term, entry| {
-                        each(entry_term, entry);
-                        true
-                    })?;
+            DictionaryLayout::Tree { groups, .. } => {
+                for group in groups {
+                    for block in self.blocks(group)? {
+                        self.walk(block, &mut |entry_term, entry| {
+                            each(entry_term, entry);
+                            true
+                        })?;
+                    }
                 }
             }
         }
@@ -188,26 +263,29 @@ impl Terms {
     pub(crate) fn with_prefix(
         &self,
         prefix: &[u8],
-        each: &mut dyn FnMut(&[u8]) -> bool,
+        each: &mut dyn FnMut(&[u8], Entry) -> bool,
     ) -> Result<(), ErrorKind> {
         // Terms before the prefix are passed; the first one after it ends the walk.
         let more = std::cell::Cell::new(true);
-        let mut visit = |term: &[u8]| {
-            more.set(if term.starts_with(prefix) { each(term) } else { term < prefix });
+        let mut visit = |term: &[u8], entry| {
+            more.set(if term.starts_with(prefix) { each(term, entry) } else { term < prefix });
             more.get()
         };
         match &self.layout {
             DictionaryLayout::Flat { entries } => {
                 let start = entries.partition_point(|(term, _)| term[..] < *prefix);
-                let _ = entries[start..].iter().all(|(term, _)| visit(term));
+                let _ = entries[start..].iter().all(|(term, entry)| visit(term, *entry));
             }
-            DictionaryLayout::Tree { blocks, .. } => {
-                let start = blocks.partition_point(|block| block.first[..] <= *prefix).saturating_sub(1);
-                for block in &blocks[start..] {
-                    self.walk(block, &mut |term, _| visit(term))?;
-                    if !more.get() {
-                        break;
+            DictionaryLayout::Tree { groups, .. } => {
+                let (group, mut block) = self.block_with(groups, prefix)?.unwrap_or((0, 0));
+                for group in groups.get(group..).unwrap_or_default() {
+                    for block in &self.blocks(group)?[block..] {
+                        self.walk(block, &mut visit)?;
+                        if !more.get() {
+                            return Ok(());
+                        }
                     }
+                    block = 0;
                 }
             }
         }
@@ -222,8 +300,9 @@ impl Terms {
                 out.extend(entries.iter().map(|(entry_term, entry)| (entry_term.to_vec(), *entry)));
             }
             DictionaryLayout::Flat { .. } => return Ok(None),
-            DictionaryLayout::Tree { blocks, .. } => {
-                let Some(block) = blocks.get(block) else { return Ok(None) };
+            DictionaryLayout::Tree { groups, blocks_per_group, .. } => {
+                let Some(group) = groups.get(block / blocks_per_group) else { return Ok(None) };
+                let Some(block) = self.blocks(group)?.get(block % blocks_per_group) else { return Ok(None) };
                 self.walk(block, &mut |entry_term, entry| {
                     out.push((entry_term.to_vec(), entry));
                     true
@@ -235,22 +314,13 @@ impl Terms {
 
     /// Decodes a block and visits its terms until `each` returns false.
     fn walk(&self, block: &Block, each: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<(), ErrorKind> {
-        let DictionaryLayout::Tree { frames, .. } = &self.layout else { return Ok(()) };
-        let start = usize::try_from(block.offset).unwrap_or(usize::MAX);
-        let end = usize::try_from(block.stored).ok().and_then(|len| start.checked_add(len));
-        let Some(frame) = end.and_then(|end| frames.get(start..end)) else {
-            let reason = Reason::OutOfBounds {
-                offset: block.offset,
-                len: block.stored,
-                end: frames.len() as u64,
-                what: "the blocks of the dictionary",
-            };
-            return Err(fault(REGION, "block_offset", self.span.start(), 0, reason));
-        };
+        let DictionaryLayout::Tree { frames_start, .. } = &self.layout else { return Ok(()) };
+        let frame = self.payload.read(frames_start.saturating_add(block.offset), block.stored)?;
         let mut body = vec![0; check_limit("a block of the term dictionary", block.raw, self.chunk_bytes)?];
-        let codec = |error| ErrorKind::Codec { region: REGION, span: self.span, error: Box::new(error) };
-        zstd::decode(frame, &mut body).map_err(codec)?;
-        let mut fields = FieldReader::new(REGION, self.span.start(), &body);
+        let span = self.payload.span();
+        let codec = |error| ErrorKind::Codec { region: REGION, span, error: Box::new(error) };
+        zstd::decode(&frame, &mut body).map_err(codec)?;
+        let mut fields = FieldReader::new(REGION, span.start(), &body);
         let mut entry_term: Vec<u8> = Vec::new();
         while fields.remaining() > 0 {
             let common = fields.uvarint("common_prefix")?;
@@ -306,11 +376,29 @@ fn tree_form(
     let wanted = fields.uvarint("num_blocks")?;
     let index_len = fields.uvarint("index_length")?;
     let start = fields.position();
+    let index_start = (payload.len() - fields.remaining()) as u64;
     let mut index = FieldReader::new(REGION, start, fields.take("index", index_len)?);
-    let frames = payload.slice(payload.len() - fields.remaining()..);
+    let frames_start = (payload.len() - fields.remaining()) as u64;
+    let blocks = index_entries(&mut index, payload, wanted)?;
+    let group = Group {
+        first: blocks.first().map_or(Bytes::new(), |block| block.first.clone()),
+        index: (index_start, index_len),
+        count: wanted,
+        blocks: blocks.into(),
+    };
+    let (groups, held) = (vec![group], AtomicU64::new(0));
+    Ok((DictionaryLayout::Tree { groups, blocks_per_group: usize::MAX, frames_start, held }, count))
+}
+
+/// The entries of the index; `bytes` contains them.
+fn index_entries(
+    index: &mut FieldReader<'_, Region>,
+    bytes: &Bytes,
+    wanted: u64,
+) -> Result<Vec<Block>, Malformed<Region>> {
     let mut blocks: Vec<Block> = Vec::new();
     while index.remaining() > 0 {
-        let first = payload.slice_ref(index.bytes("first_term")?);
+        let first = bytes.slice_ref(index.bytes("first_term")?);
         if blocks.last().is_some_and(|last| last.first >= first) {
             let reason = Reason::Unexpected { rule: "the terms of the dictionary are in order" };
             return Err(index.fault("first_term", first.len() as u64, reason));
@@ -328,7 +416,16 @@ fn tree_form(
         let reason = Reason::Mismatch { found: blocks.len() as u64, expected: wanted, because };
         return Err(index.fault("index", 0, reason));
     }
-    Ok((DictionaryLayout::Tree { blocks, frames, held: AtomicU64::new(0) }, count))
+    Ok(blocks)
+}
+
+impl Block {
+    /// The length of its entry in the index.
+    fn index_len(&self) -> u64 {
+        let numbers = [self.first.len() as u64, self.offset, self.stored, self.raw];
+        let varints: usize = numbers.into_iter().map(tercet_codec::varint::len).sum();
+        (varints + self.first.len()) as u64
+    }
 }
 
 fn flat_form(

@@ -136,6 +136,27 @@ impl<'a> Search<'_, 'a> {
         }
     }
 
+    /// Calls `each` for every candidate, with its number if it matches, until it returns false. Returns whether all were tested.
+    pub(super) fn matching(
+        &mut self,
+        root: &Node,
+        each: &mut dyn FnMut(Option<u32>) -> bool,
+    ) -> Result<bool, ErrorKind> {
+        let mut document = 0;
+        loop {
+            document = self.seek(root, document)?;
+            if document == END {
+                return Ok(true);
+            }
+            let allowed = self.allowed.is_none_or(|mask| mask.get(document as usize));
+            let matches = allowed && self.score(root, document, 0.0, PhraseCheck::Text)?.is_some();
+            if !each(matches.then_some(document)) {
+                return Ok(false);
+            }
+            document += 1;
+        }
+    }
+
     /// The first candidate from `target` on; exclusions and phrases are not tested.
     fn seek(&mut self, node: &Node, target: u32) -> Result<u32, ErrorKind> {
         match node {

@@ -45,6 +45,9 @@ pub(super) fn check(inner: &Inner) -> Finding {
             add(offset, len.saturating_add(HEADER_LEN), "inverted record");
         }
     }
+    if let Some(access) = &inner.footer.access {
+        add(access.offset, access.length.saturating_add(HEADER_LEN), "access index");
+    }
     spans.sort_by_key(|(span, _)| (span.start(), span.end()));
     let mut at = header::LEN;
     let mut gaps: Vec<Span> = Vec::new();

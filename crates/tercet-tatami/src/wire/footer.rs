@@ -39,8 +39,12 @@ pub(crate) const INVERTED: u64 = 8;
 /// Tag of the features section, which only Tercet writes.
 pub(crate) const FEATURES: u64 = 21571;
 
+/// Tag of the access index of a search segment, which only Tercet writes.
+pub(crate) const ACCESS: u64 = 21572;
+
 /// Known section tags.
-const TAGS: [u64; 9] = [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES];
+const TAGS: [u64; 10] =
+    [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES, ACCESS];
 
 /// The contents of the footer.
 #[derive(Clone, Debug)]
@@ -57,6 +61,8 @@ pub struct Footer {
     pub indexes: Vec<IndexEntry>,
     /// The inverted descriptor.
     pub inverted: Option<Inverted>,
+    /// The access index of the inverted region.
+    pub access: Option<AccessSection>,
     /// Key-value pairs, in order.
     pub pairs: Vec<(String, String)>,
     /// Rows and bytes.
@@ -180,6 +186,16 @@ pub struct Inverted {
     pub live_length: u64,
 }
 
+/// The access index of a search segment: offset of its record, length of its payload, and length and checksum of its root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the format specification")]
+pub struct AccessSection {
+    pub offset: u64,
+    pub length: u64,
+    pub root_length: u64,
+    pub root_crc: u32,
+}
+
 /// Rows and bytes of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -253,6 +269,7 @@ impl Footer {
             found(DICTIONARIES).map_or(Ok(Vec::new()), |mut section| dictionaries(&mut section))?;
         let indexes = found(INDEXES).map_or(Ok(Vec::new()), |mut section| indexes(&mut section))?;
         let inverted = found(INVERTED).map(|mut section| inverted(&mut section)).transpose()?;
+        let access = found(ACCESS).map(|mut section| access(&mut section)).transpose()?.flatten();
         let pairs = found(PAIRS).map_or(Ok(Vec::new()), |mut section| pairs(&mut section))?;
         let statistics =
             found(STATISTICS).map_or(Ok(Statistics::default()), |mut section| statistics(&mut section))?;
@@ -267,6 +284,7 @@ impl Footer {
             dictionaries,
             indexes,
             inverted,
+            access,
             pairs,
             statistics,
             features,
@@ -457,6 +475,17 @@ fn inverted(fields: &mut FieldReader<'_, Region>) -> Result<Inverted> {
         out.live_length = fields.uvarint("live_length")?;
     }
     Ok(out)
+}
+
+/// `None` for a later version, which is another record.
+fn access(fields: &mut FieldReader<'_, Region>) -> Result<Option<AccessSection>> {
+    if fields.byte("version")? != 1 {
+        return Ok(None);
+    }
+    let offset = fields.uvarint("offset")?;
+    let length = fields.uvarint("length")?;
+    let root_length = fields.uvarint("root_length")?;
+    Ok(Some(AccessSection { offset, length, root_length, root_crc: fields.u32_le("root_crc")? }))
 }
 
 fn pairs(fields: &mut FieldReader<'_, Region>) -> Result<Vec<(String, String)>> {

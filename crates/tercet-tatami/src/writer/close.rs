@@ -13,9 +13,10 @@ use super::{Writer, Written};
 use crate::error::ErrorKind;
 use crate::page::encode::ValueDictionary;
 use crate::schema::Type;
+use crate::search::access::BlockSums;
 use crate::search::{self, inverted::Part};
 use crate::wire::footer::{
-    BlobColumn, DictionaryEntry, Features, Footer, Inverted, Resource, Run, Statistics,
+    AccessSection, BlobColumn, DictionaryEntry, Features, Footer, Inverted, Resource, Run, Statistics,
 };
 use crate::wire::header::{Header, MAGIC};
 use crate::wire::ids::{Codec, DictionaryKind, Encoding, Kind, Role, file_flags, offers, requires};
@@ -35,6 +36,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Output>
     writer.put_resources(&mut dictionaries, &mut features)?;
     writer.put_filters()?;
     let inverted = writer.inverted.take().map(|inverted| writer.put_inverted(inverted)).transpose()?;
+    let (inverted, access) = inverted.unzip();
     features.requires |= writer.columns.iter().fold(0, |all, column| all | column.requires);
     let requires = features.requires;
     let footer = Footer {
@@ -44,6 +46,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Output>
         dictionaries,
         indexes: std::mem::take(&mut writer.indexes),
         inverted,
+        access: access.flatten(),
         pairs: writer.pairs(),
         statistics: Statistics {
             rows: writer.rows,
@@ -156,18 +159,21 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes the records of the inverted region.
-    fn put_inverted(&mut self, inverted: search::inverted::Inverted) -> Result<Inverted, ErrorKind> {
+    fn put_inverted(
+        &mut self,
+        inverted: search::inverted::Inverted,
+    ) -> Result<(Inverted, Option<AccessSection>), ErrorKind> {
         if inverted.documents > self.rows {
             return Err(ErrorKind::from(std::io::Error::other("postings of documents that do not exist")));
         }
-        let (term_dict_offset, term_dict_length) = self.put_index(inverted.dictionary)?;
-        let (postings_offset, postings_length) = self.put_index(inverted.postings)?;
-        let (skips_offset, skips_length) = self.put_index(inverted.skips)?;
-        let (live_offset, live_length) = match inverted.live {
-            Some(live) => self.put_index(Part::from_memory(live.to_bytes()))?,
-            None => (0, 0),
-        };
-        Ok(Inverted {
+        let mut sums: [Vec<u8>; 3] = Default::default();
+        let (term_dict_offset, term_dict_length, sum) = self.put_index(inverted.dictionary)?;
+        sums[0] = sum;
+        let (postings_offset, postings_length, sum) = self.put_index(inverted.postings)?;
+        sums[1] = sum;
+        let (skips_offset, skips_length, sum) = self.put_index(inverted.skips)?;
+        sums[2] = sum;
+        let mut entry = Inverted {
             term_dict_offset,
             term_dict_length,
             postings_offset,
@@ -176,13 +182,25 @@ impl<S: Sink> Writer<S> {
             skips_length,
             num_terms: inverted.terms,
             num_docs: self.rows,
-            live_offset,
-            live_length,
-        })
+            live_offset: 0,
+            live_length: 0,
+        };
+        let mut access = None;
+        if let Some(lengths) = inverted.lengths.filter(|_| self.options.is_native()) {
+            let (payload, root) = inverted.access.finish(&entry, &inverted.index, lengths, &sums)?;
+            let root_crc = crc32c(&payload[..root]);
+            let (offset, length, _) = self.put_index(Part::from_memory(payload))?;
+            access = Some(AccessSection { offset, length, root_length: root as u64, root_crc });
+        }
+        // Last: a later deletion replaces it.
+        if let Some(live) = inverted.live {
+            (entry.live_offset, entry.live_length, _) = self.put_index(Part::from_memory(live.to_bytes()))?;
+        }
+        Ok((entry, access))
     }
 
-    /// Writes an index record and returns its offset and payload length.
-    fn put_index(&mut self, payload: Part) -> Result<(u64, u64), ErrorKind> {
+    /// Writes an index record and returns its offset, its payload length and the checksums of its blocks.
+    fn put_index(&mut self, payload: Part) -> Result<(u64, u64, Vec<u8>), ErrorKind> {
         let (offset, len) = (self.at, payload.len());
         let Ok(bytes) = u32::try_from(len) else {
             let error = std::io::Error::other("a record of the inverted region exceeds 4 GiB");
@@ -190,9 +208,11 @@ impl<S: Sink> Writer<S> {
         };
         let header = PageHeader::index(bytes, payload.crc());
         self.write(&header.to_bytes())?;
-        payload.copy_to(&mut self.sink)?;
+        let mut summed = Summed { sink: &mut self.sink, sums: BlockSums::default() };
+        payload.copy_to(&mut summed)?;
+        let sums = summed.sums.finish();
         self.at += len;
-        Ok((offset, len))
+        Ok((offset, len, sums))
     }
 
     fn pairs(&self) -> Vec<(String, String)> {
@@ -229,6 +249,24 @@ impl<S: Sink> Writer<S> {
             created_millis: stamp.created_millis,
             creator_id: stamp.creator_id,
         }
+    }
+}
+
+/// A sink that computes the checksums of blocks.
+struct Summed<'a, S> {
+    sink: &'a mut S,
+    sums: BlockSums,
+}
+
+impl<S: std::io::Write> std::io::Write for Summed<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.sink.write(bytes)?;
+        self.sums.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.sink.flush()
     }
 }
 

@@ -10,6 +10,7 @@
 #![allow(clippy::float_cmp, reason = "values must be equal to the last bit")]
 #![allow(clippy::many_single_char_names, reason = "terms of a query")]
 
+mod access;
 mod aggregates;
 mod cluster;
 #[cfg(any(unix, windows))]
@@ -33,6 +34,7 @@ mod roundtrip;
 mod salvage;
 mod scans;
 mod search;
+mod searcher;
 mod segments;
 mod single_blobs;
 mod vectors;

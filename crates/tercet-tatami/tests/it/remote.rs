@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, SourceError, Span};
+use tercet_tatami::search::{Query, Ranking, SearchOptions};
 use tercet_tatami::{Column, Field, File, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions};
 use tercet_testkit::server::Server;
 
@@ -86,6 +87,29 @@ fn traffic(server: &Server) -> (usize, u64) {
     let requests = server.requests();
     server.clear_requests();
     (requests.len(), requests.iter().map(|request| request.sent).sum())
+}
+
+/// A word of a large remote segment: opening, searching, and reading the stored fields of the hits.
+#[test]
+fn a_word_takes_few_requests() {
+    let bytes = super::access::built(40_000, 100_000, WriterOptions::new());
+    let server = Server::start();
+    server.put("/s.tatami", &bytes);
+    let source = Plain { name: "/s.tatami".into(), port: server.port(), len: bytes.len() as u64 };
+    let file = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
+    let segment = file.segment().unwrap().unwrap();
+    let local = File::from_bytes("near", bytes.clone()).unwrap().segment().unwrap().unwrap();
+    let (opening, sent_by_opening) = traffic(&server);
+    assert!(opening <= 3 && sent_by_opening < 160 << 10, "{opening} requests, {sent_by_opening} bytes");
+    for (word, ranking) in [("w3e8", Ranking::Relevance), ("w0", Ranking::Bm25), ("w5a5a", Ranking::Native)] {
+        let (query, options) = (Query::terms(word), SearchOptions::new(10).with_ranking(ranking));
+        let found = segment.find(&query, &options).unwrap();
+        assert_eq!(found.hits, local.find(&query, &options).unwrap().hits);
+        assert!(!found.hits.is_empty(), "{word}");
+        let (requests, sent) = traffic(&server);
+        assert!(opening + requests <= 10, "{word}: {requests} requests");
+        assert!(sent_by_opening + sent <= 1 << 20, "{word}: {sent} of {} bytes", bytes.len());
+    }
 }
 
 #[test]

@@ -54,6 +54,7 @@ pub(crate) fn file(
         dictionaries: Vec::new(),
         indexes: Vec::new(),
         inverted: None,
+        access: None,
         pairs: Vec::new(),
         statistics: Statistics { rows: rows.into(), raw_bytes: len, stored_bytes: len },
         features: Some(Features {

@@ -1,5 +1,6 @@
 //! Coordinates of an axis: numbers, times or strings, from labels or from a coordinate dataset.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use tercet_core::cf_time::{Calendar, CfTime, PartialTime, TimeUnits};
@@ -36,6 +37,13 @@ pub enum CoordinateValues {
     Times(Vec<CfTime>),
     /// Strings.
     Strings(Vec<String>),
+}
+
+/// What identifies a coordinate.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Number(u64),
+    Text(String),
 }
 
 impl Dataset<'_> {
@@ -120,6 +128,22 @@ impl Coordinates {
         let units = units.map(str::to_owned);
         let values = CoordinateValues::Numbers(numbers);
         Ok(Self { units, element: dataset.element(), has_missing_times, ..Self::new(values) })
+    }
+
+    /// The first coordinate from a position on that an earlier position has as well, as text. A selection by it is
+    /// ambiguous.
+    pub fn repeated(&self, from: usize) -> Option<String> {
+        let mut seen = HashSet::new();
+        // −0 is 0 for selections.
+        let key = |position: usize| match &self.values {
+            CoordinateValues::Numbers(numbers) if self.labels.is_none() => {
+                Key::Number((numbers[position] + 0.0).to_bits())
+            }
+            _ => Key::Text(self.text(position)),
+        };
+        (0..self.len())
+            .find(|&position| !seen.insert(key(position)) && position >= from)
+            .map(|at| self.text(at))
     }
 
     /// Number of positions.
@@ -232,8 +256,19 @@ impl Coordinates {
         Ok((found.0 as u64, found.1 as u64))
     }
 
+    /// Whether labels that select the positions `start..stop` select a single one, so that results have no dimension for the
+    /// axis: one label or the nearest one, but no range and no part of a time.
+    pub(crate) fn is_single(&self, labels: &LabelSelection, (start, stop): (u64, u64)) -> bool {
+        stop - start == 1
+            && match labels {
+                LabelSelection::One(label) => !self.is_partial_time(label),
+                LabelSelection::Range(..) => false,
+                LabelSelection::Nearest { .. } => true,
+            }
+    }
+
     /// Whether a label is a part of a time, as a month is of the labels of days: it selects a range, also of one position.
-    pub(crate) fn is_partial_time(&self, label: &Label) -> bool {
+    fn is_partial_time(&self, label: &Label) -> bool {
         let CoordinateValues::Times(times) = &self.values else { return false };
         let text = label.to_string();
         if self.labels.as_ref().is_some_and(|labels| labels.contains(&text)) {

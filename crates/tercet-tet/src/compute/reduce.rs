@@ -130,7 +130,7 @@ impl<'f> Reduce<'f> {
     pub fn request(self) -> Result<Request<'f>, Error> {
         let Self { select, ops, axes, groups, window, weights } = self;
         let axes = axes.into_iter().collect::<Result<Vec<usize>, Error>>()?;
-        let (roles, names) = roles(&select, &axes, &groups, window.as_ref())?;
+        let (roles, names) = roles(&select, &ops, &axes, &groups, window.as_ref())?;
         if let Some(twice) = (1..axes.len()).find(|&at| axes[..at].contains(&axes[at])) {
             return Err(select.refuse(&format!("axis {} is given twice", select.axis_text(axes[twice]))));
         }
@@ -291,6 +291,7 @@ type GroupNames = Vec<(usize, Vec<String>)>;
 /// Role of each axis, and the names of groups.
 fn roles(
     select: &Select<'_>,
+    ops: &[Kind],
     axes: &[usize],
     groups: &[Group],
     window: Option<&Window>,
@@ -317,9 +318,12 @@ fn roles(
             );
         }
     }
+    // Matrices have the dimension that is not reduced twice.
+    let drops = !ops.iter().any(|op| matches!(op, Kind::Covariance | Kind::Correlation));
+    let is_dropped = |axis| drops && select.is_dropped(axis);
     let roles = (0..select.axes.len()).map(|axis| match special.remove(&axis) {
         Some(role) => role,
-        None if axes.contains(&axis) || axes.is_empty() || select.is_dropped(axis) => Role::Reduced,
+        None if axes.contains(&axis) || axes.is_empty() || is_dropped(axis) => Role::Reduced,
         None => Role::Kept,
     });
     Ok((roles.collect(), names))

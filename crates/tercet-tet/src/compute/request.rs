@@ -40,8 +40,6 @@ pub struct Request<'f> {
     pub(crate) settings: Settings,
     /// Weights of an axis, which is kept in the roles of the operation and reduced afterwards.
     pub(crate) weights: Option<AxisWeights>,
-    /// Axes of a single position that have no dimension in the result.
-    pub(crate) dropped: Vec<usize>,
 }
 
 /// Execution options of a request.
@@ -333,7 +331,8 @@ impl<'f> Request<'f> {
                 }
                 (Some(operation), _) => {
                     if let Kind::Transform { method } = operation.kind {
-                        let made = transform::transform(job, operation, method, &self.outputs()?)?;
+                        let mut made = transform::transform(job, operation, method, &self.outputs()?)?;
+                        made.tensor = made.tensor.map(|tensor| self.without_dropped(tensor)).transpose()?;
                         let execution = Self::execution(job, memory);
                         let dims = self.dims.clone();
                         let (made, values) = Transformed::new(method, made, dims, execution.clone());
@@ -365,7 +364,12 @@ impl<'f> Request<'f> {
         let mut tensor = self.dataset.read_counted(selection, (Some(&job.counters), job.progress))?;
         blank(job, selection, tensor.bytes_mut())?;
         super::reverse(&mut tensor, &self.resolved.reversed);
-        Ok(tensor)
+        self.without_dropped(tensor)
+    }
+
+    /// An array of the selection without the axes that are no dimensions.
+    fn without_dropped(&self, tensor: Tensor) -> Result<Tensor, ErrorKind> {
+        super::drop_axes(tensor, |axis| self.resolved.dropped.contains(&axis))
     }
 
     fn preview_of(&self, job: &Job<'_>, values: Option<Tensor>) -> Preview {
@@ -470,10 +474,10 @@ impl<'f> Request<'f> {
         }
         let missing = self.missing_counts(job, operation)?;
         for (_, computed) in kinds.iter().zip(computed).filter(|(kind, _)| ignores_nan(kind)) {
-            for (cell, _) in missing.iter().enumerate().filter(|(_, missing)| **missing > 0.0) {
+            for (element, _) in missing.iter().enumerate().filter(|(_, missing)| **missing > 0.0) {
                 match &mut computed.numbers {
-                    Numbers::Values(values) => values[cell] = f64::NAN,
-                    Numbers::Indices(indices) => indices[cell] = -1,
+                    Numbers::Values(values) => values[element] = f64::NAN,
+                    Numbers::Indices(indices) => indices[element] = -1,
                     _ => {}
                 }
             }
@@ -508,7 +512,7 @@ impl<'f> Request<'f> {
             Some(operation) if !matches!(operation.kind, Kind::Transform { .. }) => {
                 !matches!(operation.roles[*axis], Role::Reduced) && weighted != Some(*axis)
             }
-            _ => true,
+            _ => !self.resolved.dropped.contains(axis),
         };
         (0..rank).filter(is_kept).collect()
     }
@@ -590,7 +594,7 @@ impl<'f> Request<'f> {
             dataset: self.dataset,
             plan,
             resolved: &self.resolved,
-            // One chunk must fit, and the states of about as many cells.
+            // One chunk must fit, and the states of about as many slots.
             budget: memory.budget.max(held.saturating_mul(2)),
             requested_budget: memory.budget,
             held,

@@ -5,7 +5,6 @@ use std::path::Path;
 use tercet_core::Tensor;
 use tercet_core::progress::NoProgress;
 
-use super::reduce::reduced_dims;
 use super::request::{Computed, Execution, OutputFile, Plan, Request};
 use super::{Axis, Dim, Select};
 use crate::error::Error;
@@ -121,9 +120,8 @@ impl<'f> Transform<'f> {
         let reduced = |axis: usize| axes.is_empty() || axes.contains(&axis);
         let roles = (0..select.axes.len()).map(|axis| if reduced(axis) { Role::Reduced } else { Role::Kept });
         let operation = Operation { kind: Kind::Transform { method }, roles: roles.collect(), axes };
-        let kept = vec![Role::Kept; select.axes.len()];
         select.refuse_reversed("a transform")?;
-        let dims = reduced_dims(&select.dataset, &select.axes, &select.reversed, &kept, &[])?;
+        let dims = select.dims()?;
         let mut request = select.bind(Some(operation), Vec::new(), dims)?;
         request.resolved.write = Some(write);
         Ok(request)

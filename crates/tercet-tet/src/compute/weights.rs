@@ -130,35 +130,35 @@ impl AxisWeights {
         let (len, below) = (self.weights.len(), parts.below);
         let counts = part(Kind::Count);
         let outputs = counts.len() / len.max(1);
-        let cells = |output: usize| {
+        let slots = |output: usize| {
             let (outer, inner) = (output / below.max(1), output % below.max(1));
             let at = move |position: usize| (outer * len + position) * below + inner;
-            let cells =
+            let slots =
                 self.weights.iter().enumerate().map(move |(position, &weight)| (weight, at(position)));
             // Positions without values have no weight: their sums may be NaN in windows.
-            cells.filter(|&(_, cell)| counts[cell] > 0.0)
+            slots.filter(|&(_, slot)| counts[slot] > 0.0)
         };
-        let weight_of = |output: usize| sum(cells(output).map(|(weight, cell)| weight * counts[cell]));
+        let weight_of = |output: usize| sum(slots(output).map(|(weight, slot)| weight * counts[slot]));
         let one = |output: usize| match op {
-            Kind::Sum => sum(cells(output).map(|(weight, cell)| weight * part(Kind::Sum)[cell])),
+            Kind::Sum => sum(slots(output).map(|(weight, slot)| weight * part(Kind::Sum)[slot])),
             Kind::Mean => {
-                let total = sum(cells(output).map(|(weight, cell)| weight * part(Kind::Sum)[cell]));
+                let total = sum(slots(output).map(|(weight, slot)| weight * part(Kind::Sum)[slot]));
                 quotient(total, weight_of(output))
             }
             Kind::Var | Kind::Std => {
                 let (means, variances) = (part(Kind::Mean), part(Kind::Var));
                 let weight = weight_of(output);
-                let share = |(weight, cell): (f64, usize)| (weight * counts[cell], cell);
+                let share = |(weight, slot): (f64, usize)| (weight * counts[slot], slot);
                 let mean =
-                    quotient(sum(cells(output).map(share).map(|(share, cell)| share * means[cell])), weight);
+                    quotient(sum(slots(output).map(share).map(|(share, slot)| share * means[slot])), weight);
                 let deviation =
-                    |(share, cell): (f64, usize)| share * (variances[cell] + (means[cell] - mean).powi(2));
-                let variance = quotient(sum(cells(output).map(share).map(deviation)), weight);
+                    |(share, slot): (f64, usize)| share * (variances[slot] + (means[slot] - mean).powi(2));
+                let variance = quotient(sum(slots(output).map(share).map(deviation)), weight);
                 if op == Kind::Std { variance.sqrt() } else { variance }
             }
-            Kind::Min => cells(output).map(|(_, cell)| part(Kind::Min)[cell]).fold(f64::NAN, f64::min),
-            Kind::Max => cells(output).map(|(_, cell)| part(Kind::Max)[cell]).fold(f64::NAN, f64::max),
-            _ => cells(output).map(|(_, cell)| counts[cell]).sum(),
+            Kind::Min => slots(output).map(|(_, slot)| part(Kind::Min)[slot]).fold(f64::NAN, f64::min),
+            Kind::Max => slots(output).map(|(_, slot)| part(Kind::Max)[slot]).fold(f64::NAN, f64::max),
+            _ => slots(output).map(|(_, slot)| counts[slot]).sum(),
         };
         (0..outputs).map(one).collect()
     }

@@ -156,16 +156,16 @@ impl Group {
                     return Err("its coordinates are not times");
                 };
                 let mut numbers: Vec<i64> = times.iter().map(|time| part.number(time)).collect();
-                let cells = numbers.clone();
+                let slots = numbers.clone();
                 numbers.sort_unstable();
                 numbers.dedup();
                 let number = |value: i64| {
                     u32::try_from(numbers.partition_point(|&other| other < value)).unwrap_or(u32::MAX)
                 };
-                let cells: Arc<[u32]> = cells.into_iter().map(number).collect();
+                let slots: Arc<[u32]> = slots.into_iter().map(number).collect();
                 let count = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
                 let names = numbers.iter().map(|&value| part.name(value)).collect();
-                Ok((Groups { numbers: cells, count, padding: None, size: 0 }, names))
+                Ok((Groups { numbers: slots, count, padding: None, size: 0 }, names))
             }
         }
     }

@@ -7,13 +7,14 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
-use tercet_core::{ByteSource as _, checksum};
+use tercet_core::{ByteSource as _, Span, checksum};
 
 use super::job::{Scope, reads_part, reads_parts};
 use super::sizes::SHORT_PIECE;
 use super::task::{Region, to_usize};
 use crate::error::ErrorKind;
 use crate::file::ChunkRef;
+use crate::plan::PlannedChunk;
 use crate::wire::ids::{Codec, MAX_RANK};
 
 /// The chunks of a scope.
@@ -188,6 +189,11 @@ impl<'a> Chunks<'a> {
         self.kept = bytes;
     }
 
+    /// Whether chunks are never decoded again, because all of them are kept.
+    pub(crate) fn keeps(&self, bytes: u64, count: usize) -> bool {
+        bytes <= self.kept && count <= MAX_KEPT
+    }
+
     /// Sets whether the regions of all tasks together cover complete chunks.
     pub(crate) fn expect_pieces(&mut self, partition: bool) {
         self.partition = partition;
@@ -214,6 +220,92 @@ impl<'a> Chunks<'a> {
             }
         };
         Ok((Held::Mapped(stored), check))
+    }
+
+    /// Whether a chunk is read slab by slab, because its values are used once and in their order.
+    pub(crate) fn streams(&self, region: &Region) -> bool {
+        let source = &self.scope.dataset.file.source;
+        let is_local = !source.is_zero_copy() && !source.is_remote();
+        region.is_whole && self.kept == 0 && region.stored.codec == Codec::Raw && is_local
+    }
+
+    /// A buffer for the slabs of a chunk of at most `most` bytes each, and the check of the chunk.
+    pub(crate) fn open_stream(&self, region: &Region, most: u64) -> Result<(Buffer, Check), ErrorKind> {
+        let dataset = &self.scope.dataset;
+        let stored = &region.stored;
+        check_limit("a chunk", stored.raw_len, dataset.file.options.limits.chunk_bytes)?;
+        let check = dataset.crc_to_check(stored)?.map_or(Check::None, |expected| Check::Whole(expected, 0));
+        let element = self.scope.grid.element().size() as u64;
+        let buffer = self.buffer(to_usize(most.max(element).min(stored.raw_len)))?;
+        self.scope.count(stored.span.len(), stored.raw_len);
+        Ok((buffer, check))
+    }
+
+    /// Reads a range of bytes of a chunk to the start of a buffer.
+    pub(crate) fn next_slab<'b>(
+        &self,
+        region: &Region,
+        (start, end): (u64, u64),
+        buffer: &'b mut Buffer,
+    ) -> Result<&'b [u8], ErrorKind> {
+        let out = &mut buffer.bytes_mut()[..to_usize(end - start)];
+        self.scope.dataset.file.source.read_into(region.stored.span.start() + start, out)?;
+        Ok(out)
+    }
+
+    /// Reads raw chunks that are stored one after the other, and checks them: slabs of at most `most` bytes, which do not
+    /// begin and end with chunks.
+    pub(crate) fn span(
+        &self,
+        chunks: &[PlannedChunk],
+        most: u64,
+        mut visit: impl FnMut(&[u8]) -> Result<(), ErrorKind>,
+    ) -> Result<(), ErrorKind> {
+        let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return Ok(()) };
+        let (start, end) = (first.stored.span.start(), last.stored.span.end());
+        let (dataset, grid) = (&self.scope.dataset, self.scope.grid);
+        let source = &dataset.file.source;
+        let mapped = match Span::between(start, end) {
+            Some(span) if source.is_zero_copy() => Some(source.read_at(span)?),
+            _ => None,
+        };
+        let mut buffer = self.buffer(if mapped.is_some() { 0 } else { to_usize(most.min(end - start)) })?;
+        let mut rest = chunks.iter();
+        let mut open: Option<(&PlannedChunk, Option<u32>, u32)> = None;
+        for at in (start..end).step_by(to_usize(most)) {
+            let to = (at + most).min(end);
+            let bytes = if let Some(mapped) = &mapped {
+                &mapped[to_usize(at - start)..to_usize(to - start)]
+            } else {
+                let out = &mut buffer.bytes_mut()[..to_usize(to - at)];
+                source.read_into(at, out)?;
+                out
+            };
+            let mut from = at;
+            while from < to {
+                let (chunk, expected, crc) = match open.take() {
+                    Some(open) => open,
+                    None => match rest.next() {
+                        Some(chunk) => (chunk, dataset.crc_to_check(&chunk.stored)?, 0),
+                        None => break,
+                    },
+                };
+                let until = chunk.stored.span.end().min(to);
+                let part = &bytes[to_usize(from - at)..to_usize(until - at)];
+                let crc = if expected.is_some() { checksum::crc32c_append(crc, part) } else { 0 };
+                from = until;
+                if until < chunk.stored.span.end() {
+                    open = Some((chunk, expected, crc));
+                } else if let Some(expected) = expected {
+                    let coords = &grid.coords(chunk.number)[..grid.rank()];
+                    dataset.check_crc(coords, &chunk.stored, expected, crc)?;
+                }
+            }
+            visit(bytes)?;
+        }
+        self.release(Held::Read(buffer));
+        self.scope.count(end - start, end - start);
+        Ok(())
     }
 
     /// Reads the chunk of a region, or only the region if its checksum can be joined with those of the others.

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use tercet_core::tensor::AxisSlice;
 
-use super::sizes::{FEW_CELLS, NARROW_STRIP, STRIP, WINDOW_STRIP};
+use super::sizes::{FEW_SLOTS, NARROW_STRIP, WINDOW_STRIP};
 use crate::plan::ReadPlan;
 use crate::query::resolved::{Groups, Positions, Role, Rolling};
 
-/// A part of one axis: selected positions and their output cells.
+/// A part of one axis: selected positions and their output slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) positions: Range<u64>,
-    /// Cells; window numbers for windows, `0..1` for reduced axes.
-    pub(crate) cells: Range<u64>,
-    /// Mask of the positions of the axis that belong to the cells; `None` if all positions of the part do.
+    /// Slots; window numbers for windows, `0..1` for reduced axes.
+    pub(crate) slots: Range<u64>,
+    /// Mask of the positions of the axis that belong to the slots; `None` if all positions of the part do.
     pub(crate) keep: Option<Arc<[bool]>>,
 }
 
@@ -27,6 +27,8 @@ pub(crate) struct Part {
 pub(crate) struct Limits {
     /// Whether repeated reads of chunks cost nothing, so that chunks may be cut into strips.
     pub(crate) strips: bool,
+    /// Number of states per strip.
+    pub(crate) strip: u64,
     /// Maximum number of states per task.
     pub(crate) most: u64,
 }
@@ -41,10 +43,10 @@ pub(crate) fn cut(
     let mut axes: Vec<Axis<'_>> =
         roles.iter().enumerate().map(|(axis, role)| Axis::new(plan, axis, role)).collect();
     for axis in (0..axes.len()).rev() {
-        while states(&axes) < FEW_CELLS / 2 && axes[axis].grow() {}
+        while states(&axes) < FEW_SLOTS / 2 && axes[axis].grow() {}
     }
     let window = axes.iter().position(|axis| matches!(axis.role, Role::Rolling(_)));
-    let strip = if window.is_some() { WINDOW_STRIP } else { STRIP };
+    let strip = if window.is_some() { WINDOW_STRIP } else { limits.strip };
     let (strip, most) = (strip.min(limits.most), limits.most.max(1));
     if limits.strips {
         // Windows overlap, so the other axes are cut first.
@@ -200,10 +202,10 @@ impl<'a> Axis<'a> {
     /// Parts of the axis; `mask` has its included positions.
     fn parts(&self, mask: Option<&[bool]>) -> Vec<Part> {
         match self.role {
-            Role::Reduced => vec![Part { positions: 0..self.extent, cells: 0..1, keep: None }],
+            Role::Reduced => vec![Part { positions: 0..self.extent, slots: 0..1, keep: None }],
             Role::Kept => {
                 let parts = self.chunk_ranges().into_iter().flat_map(|range| self.split(range));
-                parts.map(|positions| Part { cells: positions.clone(), positions, keep: None }).collect()
+                parts.map(|positions| Part { slots: positions.clone(), positions, keep: None }).collect()
             }
             Role::Grouped(groups) if is_sorted(groups) => group_parts(groups, &self.chunk_ranges()),
             Role::Grouped(groups) => {
@@ -219,7 +221,7 @@ impl<'a> Axis<'a> {
                 let mut first = 0;
                 while first < rolling.count {
                     let part = self.window_part(rolling, first);
-                    first = part.cells.end;
+                    first = part.slots.end;
                     parts.push(part);
                 }
                 parts
@@ -274,7 +276,7 @@ fn group_parts(groups: &Groups, ranges: &[Range<u64>]) -> Vec<Part> {
         let end = numbers[..at].last().map_or(0, |&number| u64::from(number) + 1);
         if end > group {
             let positions = first_position(group)..first_position(end);
-            parts.push(Part { positions, cells: group..end, keep: None });
+            parts.push(Part { positions, slots: group..end, keep: None });
             group = end;
         }
     }
@@ -285,7 +287,7 @@ fn group_parts(groups: &Groups, ranges: &[Range<u64>]) -> Vec<Part> {
 fn unsorted_part(groups: &Groups, part: Range<u64>, mask: Option<&[bool]>) -> Part {
     let extent = groups.numbers.len() as u64;
     if part == (0..u64::from(groups.count)) {
-        return Part { positions: 0..extent, cells: part, keep: None };
+        return Part { positions: 0..extent, slots: part, keep: None };
     }
     let belongs = |(position, group): (usize, &u32)| {
         part.contains(&u64::from(*group)) && mask.is_none_or(|mask| mask[position])
@@ -293,7 +295,7 @@ fn unsorted_part(groups: &Groups, part: Range<u64>, mask: Option<&[bool]>) -> Pa
     let keep: Arc<[bool]> = groups.numbers.iter().enumerate().map(belongs).collect();
     let first = keep.iter().position(|&keep| keep).unwrap_or(0) as u64;
     let end = keep.iter().rposition(|&keep| keep).map_or(first, |last| last as u64 + 1);
-    Part { positions: first..end, cells: part, keep: Some(keep) }
+    Part { positions: first..end, slots: part, keep: Some(keep) }
 }
 
 /// The positions covered by a range of windows.
@@ -303,7 +305,7 @@ fn window_part(rolling: &Rolling, windows: Range<u64>, extent: u64) -> Part {
     let last = windows.end.saturating_sub(1);
     Part {
         positions: clip(start(windows.start))..clip(start(last) + i128::from(rolling.size)),
-        cells: windows,
+        slots: windows,
         keep: None,
     }
 }
@@ -333,7 +335,7 @@ mod tests {
             };
             while axis.shrink() {}
             let parts = axis.parts(None);
-            assert_eq!(parts.iter().map(|part| part.cells.end - part.cells.start).sum::<u64>(), count);
+            assert_eq!(parts.iter().map(|part| part.slots.end - part.slots.start).sum::<u64>(), count);
             let visits: u64 = parts.iter().map(|part| part.positions.end - part.positions.start).sum();
             assert!(visits <= 4 * extent, "{size} {step}: {visits} visits of {extent} positions");
         }

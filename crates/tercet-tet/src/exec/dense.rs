@@ -179,7 +179,7 @@ fn spread<I: Send>(
 }
 
 fn task(ranges: impl Iterator<Item = Range<u64>>) -> Task {
-    let part = |range: Range<u64>| Part { cells: range.clone(), positions: range, keep: None };
+    let part = |range: Range<u64>| Part { slots: range.clone(), positions: range, keep: None };
     Task { parts: ranges.map(part).collect(), carried: 0 }
 }
 
@@ -299,19 +299,19 @@ impl Consumer<'_> for CopyWriter<'_> {
     }
 
     fn piece(&mut self, bytes: &[u8], piece: Piece<'_>) -> Result<(), ErrorKind> {
-        let (size, rank) = (self.size, piece.lanes.len());
+        let (size, rank) = (self.size, piece.axes.len());
         let (mut counts, mut from, mut to) = ([0; MAX_RANK], [0; MAX_RANK], [0; MAX_RANK]);
-        for (axis, lane) in piece.lanes.iter().enumerate() {
-            counts[axis] = lane.count;
+        for (axis, run) in piece.axes.iter().enumerate() {
+            counts[axis] = run.count;
             // A step beyond the array has one position: its stride is not used.
-            from[axis] = lane.stride.saturating_mul(size);
-            to[axis] = lane.cells.offset(1).saturating_mul(size);
+            from[axis] = run.stride.saturating_mul(size);
+            to[axis] = run.slots.offset(1).saturating_mul(size);
         }
-        let (from, to) = ((piece.offset * size, &from[..rank]), (piece.cell * size, &to[..rank]));
+        let (from, to) = ((piece.offset * size, &from[..rank]), (piece.slot * size, &to[..rank]));
         Ok(BoxCopy::new(size, &counts[..rank], from, to).run(bytes, self.out)?)
     }
 
-    fn target(&mut self, cell: usize, count: usize) -> Option<&mut [u8]> {
-        self.out.get_mut(cell * self.size..(cell + count) * self.size)
+    fn target(&mut self, slot: usize, count: usize) -> Option<&mut [u8]> {
+        self.out.get_mut(slot * self.size..(slot + count) * self.size)
     }
 }

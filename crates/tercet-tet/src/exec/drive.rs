@@ -1,7 +1,7 @@
 //! Driver of reductions: tasks, partial results and threads. The driver is not generic over the computation, which is
 //! an [`Accumulator`].
 //!
-//! The output is cut into strips of cells (output elements) whose states stay in the cache ([`cut`]), and all chunks of
+//! The output is cut into strips of slots (output elements) whose states stay in the cache ([`cut`]), and all chunks of
 //! a strip are visited. Rows of several chunks are folded at once ([`walk`](super::walk)). Cuts depend only on the plan
 //! and partial results are merged in its order, so results are bit-identical for any number of threads.
 
@@ -12,19 +12,22 @@ use std::sync::atomic::Ordering;
 
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
-use tercet_core::{ElementType, with_element};
+use tercet_core::{ByteSource as _, ElementType, with_element};
 use tercet_kernel::{Accumulator, ComputeType, Decode, Filter, Op, Statistics, StatisticsRange, Value};
 
 use super::chunks::divide;
 use super::cut::{Limits, cut, splits_chunks};
 use super::job::Job;
 use super::predicate::{Predicate, compute_filter};
-use super::sizes::{BATCH, BATCH_BYTES, MANY_TASKS, MAX_SPLITS, SPLIT, SPLIT_STATES};
+use super::sizes::{
+    BATCH, BATCH_BYTES, LARGE_DATASET, MANY_TASKS, MAX_SPLITS, SMALL_CHUNK, SPLIT, SPLIT_STATES, STRIP,
+};
 use super::task::{Block, Chain, Region, Task, chains, to_usize};
 use super::visit::Visitor;
-use super::walk::{Scratch, ValueRules, Walker};
-use super::{memory, rolling, scan};
+use super::walk::{Scratch, Streamed, ValueRules, Walker};
+use super::{memory, rolling};
 use crate::error::ErrorKind;
+use crate::plan::PlannedChunk;
 use crate::query::resolved::Role;
 use crate::stats;
 
@@ -49,27 +52,27 @@ pub(crate) fn fold(job: &Job<'_>, op: &Op, roles: &[Role]) -> Result<Folded, Err
 pub(crate) trait Reduction: Sync {
     /// Creates an accumulator for a box of output elements.
     fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory>;
-    /// Number of results per cell.
+    /// Number of results per slot.
     fn width(&self) -> usize;
-    /// Size of the state of a cell in bytes.
-    fn cell_bytes(&self) -> usize;
-    /// Maximum number of cells of a task.
-    fn most_cells(&self) -> u64 {
+    /// Size of the state of a slot in bytes.
+    fn slot_bytes(&self) -> usize;
+    /// Maximum number of slots of a task.
+    fn most_slots(&self) -> u64 {
         u64::MAX
     }
     /// Whether the reduction uses the index of values.
     fn is_indexed(&self) -> bool;
-    /// Which of the results of a cell are indices.
+    /// Which of the results of a slot are indices.
     fn are_indices(&self) -> Vec<bool> {
         vec![self.is_indexed(); self.width()]
     }
-    /// Which of the results of a cell are numbers of values.
+    /// Which of the results of a slot are numbers of values.
     fn are_counts(&self) -> Vec<bool> {
         vec![false; self.width()]
     }
     /// Whether statistics of chunks can replace their values.
     fn takes_statistics(&self) -> bool;
-    /// Whether results depend on the number of values of a cell.
+    /// Whether results depend on the number of values of a slot.
     fn is_counted(&self) -> bool;
     /// Whether the reduction takes stored values, missing ones as well.
     fn sees_missing(&self) -> bool {
@@ -84,7 +87,7 @@ pub(crate) fn sees_missing(op: &Op) -> bool {
 
 /// Whether the results of an operation are numbers of values.
 pub(crate) fn is_count(op: &Op) -> bool {
-    matches!(op, Op::Count | Op::NanCount | Op::InfCount { .. } | Op::EqualCount(_))
+    matches!(op, Op::Count) || sees_missing(op)
 }
 
 /// A reduction of the kernel crate.
@@ -95,13 +98,13 @@ struct Standard<'a> {
 
 impl Reduction for Standard<'_> {
     fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        self.op.accumulator(self.dtype, block.len(), &|cell| block.global(cell))
+        self.op.accumulator(self.dtype, block.len(), &|slot| block.global(slot))
     }
     fn width(&self) -> usize {
         self.op.width()
     }
-    fn cell_bytes(&self) -> usize {
-        self.op.cell_bytes()
+    fn slot_bytes(&self) -> usize {
+        self.op.slot_bytes()
     }
     fn is_indexed(&self) -> bool {
         self.op.is_indexed()
@@ -127,7 +130,7 @@ pub(crate) fn fold_with(
     roles: &[Role],
 ) -> Result<Folded, ErrorKind> {
     let roles: Vec<Role> = roles.iter().map(simplified).collect();
-    Run::new(job, reduction, &roles)?.all()
+    Driver::new(job, reduction, &roles)?.all()
 }
 
 /// Simplifies groups of one position each, in order, to kept positions.
@@ -144,8 +147,28 @@ fn simplified(role: &Role) -> Role {
     }
 }
 
+/// Slots of a strip, whose states should stay in the cache. Sums touch a third of their states for every row.
+fn strip(reduction: &dyn Reduction) -> u64 {
+    match reduction.slot_bytes() {
+        33..=64 => STRIP / 4,
+        ..=32 if !reduction.is_indexed() => STRIP,
+        _ => STRIP / 2,
+    }
+}
+
+/// Whether a reduction takes the chunks of a plan as one span of stored values, whose order is not that of the array:
+/// chunks that are too small to be visited one by one.
+pub(crate) fn reads_span(job: &Job<'_>, roles: &[Role], indexed: bool, statistics: bool) -> bool {
+    let Some(span) = job.plan.contiguous else { return false };
+    let is_plain = roles.iter().all(|role| matches!(role, Role::Reduced)) && !indexed && !statistics;
+    let is_small =
+        span.len() / (job.plan.chunks.len() as u64).max(1) < SMALL_CHUNK && span.len() >= LARGE_DATASET;
+    is_plain && !job.dataset.file.source.is_remote() && (is_small || job.out_of_core)
+}
+
 /// One reduction of one job.
-pub(crate) struct Run<'a> {
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
+pub(crate) struct Driver<'a> {
     pub(crate) job: &'a Job<'a>,
     pub(crate) reduction: &'a dyn Reduction,
     pub(crate) visitor: Visitor<'a>,
@@ -160,12 +183,14 @@ pub(crate) struct Run<'a> {
     counted: bool,
     /// Whether all chunks are memory-mapped.
     mapped: bool,
+    /// Whether the chunks are read as one span.
+    spans: bool,
 }
 
-/// States of the cells of a task.
+/// States of the slots of a task.
 pub(crate) struct States {
     pub(crate) accumulator: Box<dyn Accumulator>,
-    /// Number of values per cell, if it varies.
+    /// Number of values per slot, if it varies.
     pub(crate) counts: Option<Vec<u64>>,
     entered: u64,
     skipped: u64,
@@ -211,7 +236,7 @@ impl Missing {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> Driver<'a> {
     fn new(job: &'a Job<'a>, reduction: &'a dyn Reduction, roles: &'a [Role]) -> Result<Self, ErrorKind> {
         let resolved = job.resolved;
         let probe = reduction.accumulator(&Block { axes: vec![(0, 0)], output: vec![0] })?;
@@ -235,7 +260,20 @@ impl<'a> Run<'a> {
         let varies = !plain || missing.is_some() || has_groups;
         let counted = varies && (reduction.is_counted() || has_windows);
         let mapped = visitor.chunks.are_mapped();
-        Ok(Self { job, reduction, visitor, element, decode, filter, missing, statistics, counted, mapped })
+        let spans = reads_span(job, roles, reduction.is_indexed(), statistics);
+        Ok(Self {
+            job,
+            reduction,
+            visitor,
+            element,
+            decode,
+            filter,
+            missing,
+            statistics,
+            counted,
+            mapped,
+            spans,
+        })
     }
 
     fn all(mut self) -> Result<Folded, ErrorKind> {
@@ -245,40 +283,28 @@ impl<'a> Run<'a> {
         let output: Vec<u64> =
             roles.iter().zip(shape.iter()).filter_map(|(role, &extent)| role.output_len(extent)).collect();
         let width = self.reduction.width();
-        let cells = output.iter().try_fold(width as u64, |cells, &extent| cells.checked_mul(extent));
-        let bytes = cells.and_then(|cells| cells.checked_mul(8)).unwrap_or(u64::MAX);
+        let slots = output.iter().try_fold(width as u64, |slots, &extent| slots.checked_mul(extent));
+        let bytes = slots.and_then(|slots| slots.checked_mul(8)).unwrap_or(u64::MAX);
         let bytes = check_limit("the result", bytes, job.dataset.file.options.limits.array_bytes)?;
         memory::check_available(bytes as u64)?;
-        let mut values = bytemuck::allocation::try_zeroed_slice_box::<f64>(bytes / 8)
+        let values = bytemuck::allocation::try_zeroed_slice_box::<f64>(bytes / 8)
             .map_err(|()| OutOfMemory { bytes })?
             .into_vec();
-        let is_stored = self.decode.is_none() && self.missing.is_none();
-        if is_stored
-            && scan::applies(
-                job,
-                roles,
-                (self.reduction.is_indexed(), self.reduction.cell_bytes()),
-                self.statistics,
-            )
-        {
-            let elements = scan::all(job, self.reduction, &mut values)?;
-            return Ok(Folded { values, elements, skipped: 0 });
-        }
-        // The state of a cell, and its results until they are put into the output; for windows, the states that are
+        // The state of a slot, and its results until they are put into the output; for windows, the states that are
         // carried from task to task as well.
-        let cell = (self.reduction.cell_bytes() + 8 * width) as u64;
+        let slot = (self.reduction.slot_bytes() + 8 * width) as u64;
         let window =
             roles.iter().position(|role| matches!(role, Role::Rolling(rolling) if !rolling.separate));
-        let cell = if window.is_some() { cell + cell / 2 } else { cell };
+        let slot = if window.is_some() { slot + slot / 2 } else { slot };
         // Cuts depend on the budget, not on the number of threads: so do the last digits of float sums.
-        let share = (job.budget / 4).max(1 << 20) / cell;
-        let most = share.clamp(1, self.reduction.most_cells().max(1));
+        let share = (job.budget / 4).max(1 << 20) / slot;
+        let most = share.clamp(1, self.reduction.most_slots().max(1));
         // Windows that are reduced one by one overlap: their parts do not add up to complete chunks, whose checksums
         // need all of their bytes.
         let is_partition =
             !roles.iter().any(|role| matches!(role, Role::Rolling(rolling) if rolling.separate));
         let strips = self.mapped || (is_partition && self.visitor.chunks.reads_parts());
-        let limits = Limits { strips, most };
+        let limits = Limits { strips, strip: strip(self.reduction), most };
         let parts = cut(job.plan, roles, job.resolved.positions.as_ref(), limits);
         let chains = chains(&parts, window, self.mapped);
         self.visitor.chunks.expect_pieces(is_partition);
@@ -287,7 +313,7 @@ impl<'a> Run<'a> {
         let values = Mutex::new(values);
         let largest =
             chains.iter().flat_map(|chain| &chain.tasks).map(|task| self.visitor.geometry.block(task).len());
-        let states = (largest.max().unwrap_or(0) as u64).saturating_mul(cell);
+        let states = (largest.max().unwrap_or(0) as u64).saturating_mul(slot);
         let threads = to_usize((job.budget / 2).max(2 << 20) / states.max(1)).max(1);
         // Memory for the partial results of a task.
         let room = if chains.len() < MANY_TASKS {
@@ -327,7 +353,7 @@ impl<'a> Run<'a> {
         };
         for (number, task) in chain.tasks.iter().enumerate() {
             let block = self.visitor.geometry.block(task);
-            let regions = self.visitor.geometry.regions(task)?;
+            let regions = if self.spans { Vec::new() } else { self.visitor.geometry.regions(task)? };
             let mut states = self.visit(task, &block, regions, room, scratch)?;
             entered = (entered.0 + states.entered, entered.1 + states.skipped);
             if let Some(axis) = window {
@@ -348,9 +374,9 @@ impl<'a> Run<'a> {
 
     /// Copies the states of the last positions of a block.
     fn carried(lines: &Lines, positions: usize, states: &States) -> Result<States, ErrorKind> {
-        let cells = lines.outer * positions * lines.inner;
-        let accumulator = states.accumulator.fresh(cells)?;
-        let counts = if states.counts.is_some() { Some(zeros(cells)?) } else { None };
+        let slots = lines.outer * positions * lines.inner;
+        let accumulator = states.accumulator.fresh(slots)?;
+        let counts = if states.counts.is_some() { Some(zeros(slots)?) } else { None };
         let mut carried = States { accumulator, counts, entered: 0, skipped: 0 };
         let first = lines.positions - positions;
         lines.copy(states, (first, lines.positions), &mut carried, (0, positions), positions);
@@ -370,15 +396,26 @@ impl<'a> Run<'a> {
         if room > 0 && self.mapped {
             regions = self.divided(task, block, regions);
         }
-        let states = block.len().saturating_mul(self.reduction.cell_bytes()).max(1);
+        let states = block.len().saturating_mul(self.reduction.slot_bytes()).max(1);
         let most = (room / states).clamp(1, MAX_SPLITS);
-        let splits = split_regions(&regions, most, self.job.plan.grid.element().size());
-        if let [one] = &splits[..] {
-            return self.split(task, block, &regions[one.clone()], scratch);
-        }
-        let partials = self.job.each_with(usize::MAX, &splits, Scratch::default, |scratch, range| {
+        let (chunks, size) = (&self.job.plan.chunks, self.job.plan.grid.element().size());
+        let splits = if self.spans {
+            split(chunks.iter().map(|chunk| chunk.stored.raw_len), most)
+        } else {
+            split(regions.iter().map(|region| region.bytes(size)), most)
+        };
+        let part = |range: &Range<usize>, scratch: &mut Scratch| {
+            if self.spans {
+                return self.span(block, &chunks[range.clone()], scratch);
+            }
             self.split(task, block, &regions[range.clone()], scratch)
-        })?;
+        };
+        if let [one] = &splits[..] {
+            return part(one, scratch);
+        }
+        let partials = self
+            .job
+            .each_with(usize::MAX, &splits, Scratch::default, |scratch, range| part(range, scratch))?;
         let mut partials = partials.into_iter();
         let mut all = match partials.next() {
             Some(first) => first,
@@ -402,7 +439,7 @@ impl<'a> Run<'a> {
         let mut parts = Vec::with_capacity(regions.len());
         for region in regions {
             // Statistics replace complete chunks.
-            if self.statistics && self.visitor.geometry.single_cell(task, block, &region).is_some() {
+            if self.statistics && self.visitor.geometry.single_slot(task, block, &region).is_some() {
                 parts.push(region);
             } else {
                 divide(region, size, &steps, &mut parts);
@@ -413,7 +450,7 @@ impl<'a> Run<'a> {
 
     /// Empty states for a block; a thread reuses those of its last task.
     fn states(&self, block: &Block, scratch: &mut Scratch) -> Result<States, ErrorKind> {
-        let accumulator = match scratch.spare.take().filter(|spare| spare.cells() == block.len()) {
+        let accumulator = match scratch.spare.take().filter(|spare| spare.slots() == block.len()) {
             Some(mut spare) => {
                 spare.clear();
                 spare
@@ -436,18 +473,18 @@ impl<'a> Run<'a> {
         let mut rest = regions;
         while let [region, later @ ..] = rest {
             self.job.progress.check()?;
-            if let Some((cell, mut statistics)) = self.statistics_of(task, block, region)? {
+            if let Some((slot, mut statistics)) = self.statistics_of(task, block, region)? {
                 if self.missing.is_some() {
                     states.skipped += statistics.nan_count;
                     statistics.count -= statistics.nan_count;
                     statistics.nan_count = 0;
                 }
                 if statistics.count > 0 {
-                    states.accumulator.fold_statistics(cell, &statistics);
+                    states.accumulator.fold_statistics(slot, &statistics);
                 }
                 states.entered += statistics.count;
                 if let Some(counts) = &mut states.counts {
-                    counts[cell] += statistics.count;
+                    counts[slot] += statistics.count;
                 }
                 self.job.counters.by_statistics.fetch_add(1, Ordering::Relaxed);
                 rest = later;
@@ -458,6 +495,19 @@ impl<'a> Run<'a> {
             self.fold_batch(task, block, batch, &mut states, scratch)?;
             rest = later;
         }
+        states.accumulator.settle();
+        Ok(states)
+    }
+
+    /// Folds chunks that are read as one span into a single slot.
+    fn span(
+        &self,
+        block: &Block,
+        chunks: &[PlannedChunk],
+        scratch: &mut Scratch,
+    ) -> Result<States, ErrorKind> {
+        let mut states = self.states(block, scratch)?;
+        self.walk(&mut states, true, scratch, |walker| self.visitor.span(chunks, &mut Streamed(walker)))?;
         states.accumulator.settle();
         Ok(states)
     }
@@ -481,9 +531,33 @@ impl<'a> Run<'a> {
         states: &mut States,
         scratch: &mut Scratch,
     ) -> Result<(), ErrorKind> {
+        let may_miss = self
+            .missing
+            .as_ref()
+            .is_some_and(|missing| regions.iter().any(|region| missing.may_be_in(region)));
+        if let [region] = regions
+            && self.visitor.chunks.streams(region)
+        {
+            return self.walk(states, may_miss, scratch, |walker| {
+                self.visitor.stream((task, block), region, &mut Streamed(walker))
+            });
+        }
         let (held, mut checks) = self.visitor.load(regions)?;
-        let missing =
-            self.missing.as_ref().filter(|missing| regions.iter().any(|region| missing.may_be_in(region)));
+        self.walk(states, may_miss, scratch, |walker| {
+            self.visitor.pass((task, block), regions, (&held, &mut checks), walker)
+        })?;
+        self.visitor.end(regions, (held, checks), &mut scratch.shifts)
+    }
+
+    /// Folds what is passed to a walker.
+    fn walk<'b>(
+        &self,
+        states: &mut States,
+        may_miss: bool,
+        scratch: &mut Scratch,
+        pass: impl FnOnce(&mut Walker<'_, 'b>) -> Result<(), ErrorKind>,
+    ) -> Result<(), ErrorKind> {
+        let missing = self.missing.as_ref().filter(|_| may_miss);
         let values = ValueRules {
             dtype: self.job.plan.grid.element(),
             decode: self.decode,
@@ -492,14 +566,14 @@ impl<'a> Run<'a> {
         };
         let counts = states.counts.as_deref_mut();
         let mut walker = Walker::new(&mut *states.accumulator, counts, values, scratch);
-        self.visitor.pass((task, block), regions, (&held, &mut checks), &mut walker)?;
+        pass(&mut walker)?;
         walker.flush();
         states.entered += walker.entered;
         states.skipped += walker.skipped;
-        self.visitor.end(regions, (held, checks), &mut scratch.shifts)
+        Ok(())
     }
 
-    /// Statistics of a chunk, and the one cell that the complete chunk is folded into, if they can replace its values.
+    /// Statistics of a chunk, and the one slot that the complete chunk is folded into, if they can replace its values.
     fn statistics_of(
         &self,
         task: &Task,
@@ -509,18 +583,18 @@ impl<'a> Run<'a> {
         if !self.statistics || !region.is_whole {
             return Ok(None);
         }
-        let Some(cell) = self.visitor.geometry.single_cell(task, block, region) else { return Ok(None) };
+        let Some(slot) = self.visitor.geometry.single_slot(task, block, region) else { return Ok(None) };
         let Some(stats) = self.job.stats(&region.stored)? else { return Ok(None) };
         // NaN is counted apart from the other values, other missing values are not.
         let may_miss = self.missing.as_ref().is_some_and(|missing| missing.may_be_in(region));
         if may_miss && self.job.resolved.has_missing_values() {
             return Ok(None);
         }
-        Ok(Some((cell, kernel_statistics(&stats, self.job.plan.grid.element()))))
+        Ok(Some((slot, kernel_statistics(&stats, self.job.plan.grid.element()))))
     }
 }
 
-/// The cells of a block, `outer × positions × inner`, around the window axis.
+/// The slots of a block, `outer × positions × inner`, around the window axis.
 struct Lines {
     outer: usize,
     positions: usize,
@@ -548,13 +622,13 @@ impl Lines {
         (at, into_line): (usize, usize),
         count: usize,
     ) {
-        let cells = count * self.inner;
+        let slots = count * self.inner;
         for outer in 0..self.outer {
-            let from_cell = (outer * line + first) * self.inner;
-            let into_cell = (outer * into_line + at) * self.inner;
-            into.accumulator.merge(into_cell, &*from.accumulator, from_cell, cells);
+            let from_slot = (outer * line + first) * self.inner;
+            let into_slot = (outer * into_line + at) * self.inner;
+            into.accumulator.merge(into_slot, &*from.accumulator, from_slot, slots);
             if let (Some(into), Some(from)) = (&mut into.counts, &from.counts) {
-                into[into_cell..into_cell + cells].copy_from_slice(&from[from_cell..from_cell + cells]);
+                into[into_slot..into_slot + slots].copy_from_slice(&from[from_slot..from_slot + slots]);
             }
         }
     }
@@ -597,28 +671,28 @@ pub(crate) fn kernel_statistics(stats: &stats::Stats, dtype: ElementType) -> Sta
     Statistics { count: stats.count, nan_count: stats.nan_count, range }
 }
 
-fn zeros(cells: usize) -> Result<Vec<u64>, OutOfMemory> {
+fn zeros(slots: usize) -> Result<Vec<u64>, OutOfMemory> {
     let mut counts = Vec::new();
-    counts.try_reserve_exact(cells).map_err(|_| OutOfMemory { bytes: cells.saturating_mul(8) })?;
-    counts.resize(cells, 0);
+    counts.try_reserve_exact(slots).map_err(|_| OutOfMemory { bytes: slots.saturating_mul(8) })?;
+    counts.resize(slots, 0);
     Ok(counts)
 }
 
-/// Splits regions into at most `most` runs of similar size.
-fn split_regions(regions: &[Region], most: usize, size: usize) -> Vec<Range<usize>> {
-    let bytes: u64 = regions.iter().map(|region| region.bytes(size)).sum();
-    let each = (bytes / most as u64).max(SPLIT);
+/// Splits items of these sizes into at most `most` runs of similar size.
+fn split(sizes: impl Iterator<Item = u64> + Clone, most: usize) -> Vec<Range<usize>> {
+    let each = (sizes.clone().sum::<u64>() / most as u64).max(SPLIT);
     let mut splits = Vec::new();
-    let (mut start, mut sum) = (0, 0);
-    for (number, region) in regions.iter().enumerate() {
-        sum += region.bytes(size);
+    let (mut start, mut end, mut sum) = (0, 0, 0);
+    for size in sizes {
+        sum += size;
+        end += 1;
         if sum >= each {
-            splits.push(start..number + 1);
-            (start, sum) = (number + 1, 0);
+            splits.push(start..end);
+            (start, sum) = (end, 0);
         }
     }
-    if start < regions.len() {
-        splits.push(start..regions.len());
+    if start < end {
+        splits.push(start..end);
     }
     splits
 }

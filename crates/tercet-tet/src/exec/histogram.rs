@@ -53,9 +53,9 @@ fn widened([min, max]: [f64; 2]) -> [f64; 2] {
 /// Removes the two numbers after the bins of each output element; returns their sums.
 fn take_outside(counts: &mut Vec<f64>, bins: usize) -> [u64; 2] {
     let mut outside = [0.0; 2];
-    for cell in counts.chunks_exact(bins + 2) {
-        outside[0] += cell[bins];
-        outside[1] += cell[bins + 1];
+    for slot in counts.chunks_exact(bins + 2) {
+        outside[0] += slot[bins];
+        outside[1] += slot[bins + 1];
     }
     let mut number = 0..;
     counts.retain(|_| number.next().is_some_and(|number: usize| number % (bins + 2) < bins));

@@ -169,12 +169,6 @@ impl Job<'_> {
         self.plan.chunks.first().is_some_and(|chunk| !matches!(self.stats(&chunk.stored), Ok(None)))
     }
 
-    /// Counts stored bytes that were read.
-    pub(crate) fn count(&self, bytes: u64) {
-        self.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
-        self.progress.advance(bytes);
-    }
-
     /// Runs every task, on all threads if the job is parallel; results are in the order of the tasks.
     pub(crate) fn each<I: Sync, R: Send>(
         &self,

@@ -38,33 +38,68 @@ pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) ->
     let (observations, variables) = (axes[axis].count(), axes[1 - axis].count());
     let order = to_usize(variables);
     let bands = bands(job, axis, observations, variables);
-    // The bands are distributed to the threads, so that each reads what it needs.
-    let mut visitor = dense::visitor(Scope { parallel: false, ..job.scope() });
-    // Chunks longer than a band are decoded once for all of them.
     let chunk_of =
         |position: u64| (axes[axis].start + position * axes[axis].step) / job.plan.grid.chunk_shape()[axis];
-    if bands.iter().skip(1).any(|&(start, _)| chunk_of(start - 1) == chunk_of(start)) {
-        visitor.chunks.keep_decoded(job.budget / 4);
-    }
-    let each = bands.len().div_ceil(SEGMENTS).max(1);
-    let segments: Vec<&[(u64, u64)]> = bands.chunks(each).collect();
-    let partials = with_element!(job.plan.grid.element(), |T| job.each(&segments, |bands| {
-        let mut total = Covariance::new(order);
-        for band in *bands {
-            job.progress.check()?;
-            total.merge(&band_covariance::<T>(job, &visitor, axis, *band)?);
-        }
-        Ok(total)
-    }));
+    // Chunks longer than a band are decoded once for all of them.
+    let continues = |band: &(u64, u64)| band.0 > 0 && chunk_of(band.0 - 1) == chunk_of(band.0);
+    let kept = if bands.iter().any(continues) { job.budget / 4 } else { 0 };
+    let visitor = |kept: u64| {
+        // The segments are distributed to the threads, so that each reads what it needs.
+        let mut visitor = dense::visitor(Scope { parallel: false, ..job.scope() });
+        visitor.chunks.keep_decoded(kept);
+        visitor
+    };
+    let covariance = |bands: &[(u64, u64)], visitor: &Visitor<'_>| {
+        with_element!(job.plan.grid.element(), |T| {
+            let mut total = Covariance::new(order);
+            for band in bands {
+                job.progress.check()?;
+                total.merge(&band_covariance::<T>(job, visitor, axis, *band)?);
+            }
+            Ok(total)
+        })
+    };
     // Values that are not finite may be damaged ones: checksums first.
-    visitor.chunks.finish()?;
-    let partials = partials?;
+    let shared = visitor(kept);
+    let bytes: u64 = job.plan.chunks.iter().map(|chunk| chunk.stored.raw_len).sum();
+    let partials =
+        if kept == 0 || shared.chunks.are_mapped() || shared.chunks.keeps(bytes, job.plan.chunks.len()) {
+            let segments = segments(&bands, SEGMENTS, |_| true);
+            let found = job.each(&segments, |bands| covariance(bands, &shared));
+            shared.chunks.finish().and(found)?
+        } else {
+            // Which chunks are decoded again must not depend on the threads: segments share neither chunks nor memory. Each
+            // has memory for the chunks of one band.
+            let rows = chunk_of(observations - 1) - chunk_of(0) + 1;
+            let most = to_usize(kept / bytes.div_ceil(rows).max(1)).clamp(1, SEGMENTS);
+            let segments = segments(&bands, most, |band| !continues(band));
+            job.each(&segments, |bands| {
+                let visitor = visitor(kept / segments.len() as u64);
+                let found = covariance(bands, &visitor);
+                visitor.chunks.finish().and(found)
+            })?
+        };
     let mut total = Covariance::new(order);
     for partial in &partials {
         total.merge(partial);
     }
     let values = if correlation { total.correlations() } else { total.covariances() };
     Ok(Matrix { values, order, elements: job.plan.element_count() })
+}
+
+/// Splits bands into at most `most` segments of similar length, before bands that may begin one.
+fn segments(bands: &[(u64, u64)], most: usize, begins: impl Fn(&(u64, u64)) -> bool) -> Vec<&[(u64, u64)]> {
+    let each = bands.len().div_ceil(most).max(1);
+    let mut segments = Vec::with_capacity(most);
+    let mut start = 0;
+    for (end, band) in bands.iter().enumerate().skip(1) {
+        if end - start >= each && begins(band) {
+            segments.push(&bands[start..end]);
+            start = end;
+        }
+    }
+    segments.push(&bands[start..]);
+    segments
 }
 
 /// Ranges of observations that fit in memory; complete chunks where those fit.

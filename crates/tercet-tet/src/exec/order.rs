@@ -1,6 +1,6 @@
 //! Order statistics: exact medians and quantiles of any array, in bounded memory.
 //!
-//! The values of a cell (output element) are kept if they fit in memory; larger cells are searched digit by digit, with
+//! The values of a slot (output element) are kept if they fit in memory; larger slots are searched digit by digit, with
 //! one visit of the chunks per digit. Both are reductions of the one driver.
 
 use tercet_core::limits::check_limit;
@@ -41,14 +41,14 @@ fn quantile_in(
         return drive::fold_with(job, &kept, &operation.roles);
     }
     let shape = job.plan.selection.shape();
-    let cells =
-        operation.output_shape(&shape).iter().try_fold(1u64, |cells, &extent| cells.checked_mul(extent));
+    let slots =
+        operation.output_shape(&shape).iter().try_fold(1u64, |slots, &extent| slots.checked_mul(extent));
     let limit = job.dataset.file.options.limits.array_bytes / 8;
-    let cells = check_limit("the result", cells.unwrap_or(u64::MAX), limit)?;
+    let slots = check_limit("the result", slots.unwrap_or(u64::MAX), limit)?;
     let roles: Vec<Role> = operation.roles.iter().map(separate).collect();
-    let mut search = Search::new(quantile, cells, room.collected)?;
+    let mut search = Search::new(quantile, slots, room.collected)?;
     loop {
-        let folded = drive::fold_with(job, &Searched { search: &search, most: room.cells }, &roles)?;
+        let folded = drive::fold_with(job, &Searched { search: &search, most: room.slots }, &roles)?;
         if search.advance() {
             return Ok(folded);
         }
@@ -63,18 +63,18 @@ fn separate(role: &Role) -> Role {
     }
 }
 
-/// Bytes of the values of one task. A larger task is not faster: it is processed cell by cell.
+/// Bytes of the values of one task. A larger task is not faster: it is processed slot by slot.
 const TASK: u64 = 32 << 20;
 /// Bytes that are used even if the budget is less.
 const LEAST: u64 = 1 << 20;
 /// Bytes of the counters of one pass.
 const COUNTERS: u64 = 64 << 20;
-/// Bytes of the counters of one cell.
-const CELL_COUNTERS: u64 = 1 << 20;
+/// Bytes of the counters of one slot.
+const SLOT_COUNTERS: u64 = 1 << 20;
 /// Bytes of the values collected at the end of a search.
 const COLLECTED: u64 = 64 << 20;
-/// Bytes per cell beside its values: its result, its length, its start.
-const PER_CELL: usize = 24;
+/// Bytes per slot beside its values: its result, its length, its start.
+const PER_SLOT: usize = 24;
 /// Bytes per value of a window beside the value: it is sorted, ranked and counted.
 const PER_WINDOW_VALUE: usize = 24;
 
@@ -85,19 +85,19 @@ struct Room {
     task: u64,
     /// Bytes of the values collected at the end of a search.
     collected: u64,
-    /// Number of cells that are searched together by a task.
-    cells: u64,
+    /// Number of slots that are searched together by a task.
+    slots: u64,
 }
 
 impl Room {
     fn new(job: &Job<'_>) -> Self {
         let share = (job.budget / 4).max(LEAST);
-        // If chunks must be decoded or downloaded again, a task should have all cells of a column of chunks.
+        // If chunks must be decoded or downloaded again, a task should have all slots of a column of chunks.
         let reads_parts = reads_parts(&job.dataset, &job.plan.chunks);
         Self {
             task: if reads_parts { share.min(TASK) } else { share },
             collected: (job.budget / 4).clamp(LEAST, COLLECTED),
-            cells: (COUNTERS.min(job.budget / 2) / CELL_COUNTERS / 2).max(1),
+            slots: (COUNTERS.min(job.budget / 2) / SLOT_COUNTERS / 2).max(1),
         }
     }
 }
@@ -110,15 +110,15 @@ struct Searched<'a> {
 
 impl Reduction for Searched<'_> {
     fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        self.search.accumulator((0..block.len()).map(|cell| block.global(cell)).collect())
+        self.search.accumulator((0..block.len()).map(|slot| block.global(slot)).collect())
     }
     fn width(&self) -> usize {
         1
     }
-    fn cell_bytes(&self) -> usize {
-        self.search.cell_bytes()
+    fn slot_bytes(&self) -> usize {
+        self.search.slot_bytes()
     }
-    fn most_cells(&self) -> u64 {
+    fn most_slots(&self) -> u64 {
         self.most
     }
     fn is_indexed(&self) -> bool {
@@ -140,7 +140,7 @@ struct Kept<'a> {
     room: u64,
 }
 
-/// One axis: how many values of a cell it contributes.
+/// One axis: how many values of a slot it contributes.
 struct Axis<'a> {
     role: &'a Role,
     extent: u64,
@@ -151,20 +151,20 @@ struct Axis<'a> {
 }
 
 impl Axis<'_> {
-    /// Number of values of a cell along this axis, without padding.
-    fn values(&self, cell: u64) -> u64 {
+    /// Number of values of a slot along this axis, without padding.
+    fn values(&self, slot: u64) -> u64 {
         match self.role {
             Role::Reduced => self.included,
             Role::Kept | Role::Rolling(_) => 1,
-            Role::Grouped(_) => self.groups.get(to_usize(cell)).map_or(0, |group| group.1),
+            Role::Grouped(_) => self.groups.get(to_usize(slot)).map_or(0, |group| group.1),
         }
     }
 
-    /// Number of padding positions of a cell.
-    fn missing(&self, cell: u64) -> u64 {
+    /// Number of padding positions of a slot.
+    fn missing(&self, slot: u64) -> u64 {
         match self.role {
             Role::Grouped(Groups { padding: Some(padding), size, .. }) if padding.value.is_some() => {
-                size.saturating_sub(self.groups.get(to_usize(cell)).map_or(0, |group| group.0))
+                size.saturating_sub(self.groups.get(to_usize(slot)).map_or(0, |group| group.0))
             }
             _ => 0,
         }
@@ -207,9 +207,9 @@ impl<'a> Kept<'a> {
         reduced.map(|axis| axis.extent).product()
     }
 
-    /// Number of values of the cell with these coordinates on the output axes.
-    fn values(&self, cell: &[u64]) -> u64 {
-        let mut coordinates = cell.iter();
+    /// Number of values of the slot with these coordinates on the output axes.
+    fn values(&self, slot: &[u64]) -> u64 {
+        let mut coordinates = slot.iter();
         let (mut values, mut missing) = (1u64, 0);
         for axis in &self.axes {
             let at =
@@ -220,7 +220,7 @@ impl<'a> Kept<'a> {
         values.saturating_add(missing.saturating_mul(self.per_position()))
     }
 
-    /// Maximum number of values of a cell; of a position, for windows.
+    /// Maximum number of values of a slot; of a position, for windows.
     fn most_values(&self) -> u64 {
         let most = |axis: &Axis<'_>| {
             let groups = (0..axis.groups.len() as u64).map(|group| axis.values(group) + axis.missing(group));
@@ -229,12 +229,12 @@ impl<'a> Kept<'a> {
         self.axes.iter().map(most).fold(1, u64::saturating_mul)
     }
 
-    /// Whether the values of a cell fit in `room` bytes; for windows, those of all positions of a window. Values are
+    /// Whether the values of a slot fit in `room` bytes; for windows, those of all positions of a window. Values are
     /// numbered with 32 bits.
     fn fits(&self, room: u64) -> bool {
         let positions = self.window().unwrap_or(1);
         let values = self.most_values().saturating_mul(positions);
-        values <= u32::MAX.into() && (self.cell_bytes() as u64).saturating_mul(positions) <= room
+        values <= u32::MAX.into() && (self.slot_bytes() as u64).saturating_mul(positions) <= room
     }
 
     /// Positions that are held together for the windows.
@@ -251,15 +251,15 @@ impl Reduction for Kept<'_> {
         if !self.axes.iter().any(|axis| matches!(axis.role, Role::Grouped(_))) {
             return self
                 .quantile
-                .accumulator(Capacity::Same { cells: block.len(), values: to_usize(self.most_values()) });
+                .accumulator(Capacity::Same { slots: block.len(), values: to_usize(self.most_values()) });
         }
         let mut starts = Vec::new();
         let bytes = block.len().saturating_mul(8);
         starts.try_reserve_exact(block.len() + 1).map_err(|_| OutOfMemory { bytes })?;
         let mut end = 0usize;
         starts.push(end);
-        for cell in 0..block.len() {
-            end = end.saturating_add(to_usize(self.values(&block.coordinates(cell))));
+        for slot in 0..block.len() {
+            end = end.saturating_add(to_usize(self.values(&block.coordinates(slot))));
             starts.push(end);
         }
         self.quantile.accumulator(Capacity::Each(starts))
@@ -267,17 +267,17 @@ impl Reduction for Kept<'_> {
     fn width(&self) -> usize {
         1
     }
-    /// Bytes of a cell; for windows, of a position.
-    fn cell_bytes(&self) -> usize {
+    /// Bytes of a slot; for windows, of a position.
+    fn slot_bytes(&self) -> usize {
         let value = self.quantile.value_bytes();
         let values = to_usize(self.most_values());
         match self.window() {
-            None => values.saturating_mul(value).saturating_add(PER_CELL),
-            Some(_) => values.saturating_mul(value + PER_WINDOW_VALUE).saturating_add(PER_CELL),
+            None => values.saturating_mul(value).saturating_add(PER_SLOT),
+            Some(_) => values.saturating_mul(value + PER_WINDOW_VALUE).saturating_add(PER_SLOT),
         }
     }
-    fn most_cells(&self) -> u64 {
-        (self.room / (self.cell_bytes() as u64).max(1)).max(1)
+    fn most_slots(&self) -> u64 {
+        (self.room / (self.slot_bytes() as u64).max(1)).max(1)
     }
     fn is_indexed(&self) -> bool {
         false

@@ -6,7 +6,7 @@ use super::drive::{self, Folded};
 use super::job::Job;
 use super::predicate::compute_fill;
 use super::several::Several;
-use super::{histogram, matrix, order, scan};
+use super::{histogram, matrix, order};
 use crate::error::ErrorKind;
 use crate::query::operation::Kind;
 use crate::query::resolved::{Operation, Role};
@@ -105,7 +105,7 @@ pub(crate) fn compute_all(
         let all: usize = ops.iter().map(Op::width).sum();
         let mut from = 0;
         for (number, op) in &shared {
-            let own = values.chunks_exact(all).map(|cell| &cell[from..from + op.width()]);
+            let own = values.chunks_exact(all).map(|slot| &slot[from..from + op.width()]);
             computed[*number] =
                 Some(Computed { numbers: result_numbers(kinds[*number], own), elements, skipped });
             from += op.width();
@@ -133,8 +133,8 @@ fn is_plain(kind: Kind) -> bool {
     )
 }
 
-/// Selects the reported value of an operation from the numbers of each cell.
-fn result_numbers<'v>(kind: Kind, cells: impl Iterator<Item = &'v [f64]>) -> Numbers {
+/// Selects the reported value of an operation from the numbers of each slot.
+fn result_numbers<'v>(kind: Kind, slots: impl Iterator<Item = &'v [f64]>) -> Numbers {
     #[expect(clippy::cast_possible_truncation, reason = "indices are whole numbers, or NaN or -1 for none")]
     let index = |value: f64| if value >= 0.0 { value as i64 } else { -1 };
     let flag = |value: f64| match kind {
@@ -142,17 +142,17 @@ fn result_numbers<'v>(kind: Kind, cells: impl Iterator<Item = &'v [f64]>) -> Num
         _ => value > 0.0,
     };
     match kind {
-        Kind::Var => Numbers::Values(cells.map(|cell| cell[2]).collect()),
-        Kind::Std | Kind::NanStd => Numbers::Values(cells.map(|cell| cell[2].sqrt()).collect()),
-        Kind::ArgMin | Kind::ArgMax => Numbers::Indices(cells.map(|cell| index(cell[0])).collect()),
+        Kind::Var => Numbers::Values(slots.map(|slot| slot[2]).collect()),
+        Kind::Std | Kind::NanStd => Numbers::Values(slots.map(|slot| slot[2].sqrt()).collect()),
+        Kind::ArgMin | Kind::ArgMax => Numbers::Indices(slots.map(|slot| index(slot[0])).collect()),
         Kind::AllFinite | Kind::AnyNan | Kind::AnyInf => {
-            Numbers::Flags(cells.map(|cell| (!cell[0].is_nan()).then(|| flag(cell[0]))).collect())
+            Numbers::Flags(slots.map(|slot| (!slot[0].is_nan()).then(|| flag(slot[0]))).collect())
         }
-        _ => Numbers::Values(cells.map(|cell| cell[0]).collect()),
+        _ => Numbers::Values(slots.map(|slot| slot[0]).collect()),
     }
 }
 
-/// Whether an operation streams: it needs only the states of its cells.
+/// Whether an operation streams: it needs only the states of its slots.
 pub(crate) fn is_streaming(kind: Kind) -> bool {
     !matches!(
         kind,
@@ -165,10 +165,7 @@ pub(crate) fn is_linear_scan(job: &Job<'_>) -> bool {
     let Some(operation) = &job.resolved.operation else { return false };
     let Some(op) = op_of(job, operation.kind) else { return false };
     let statistics = op.takes_statistics() && job.statistics && job.has_statistics();
-    let resolved = job.resolved;
-    let is_stored = drive::sees_missing(&op)
-        || resolved.values.decode.is_none() && resolved.missing_filter(job.plan.grid.element()).is_none();
-    is_stored && scan::applies(job, &operation.roles, (op.is_indexed(), op.cell_bytes()), statistics)
+    drive::reads_span(job, &operation.roles, op.is_indexed(), statistics)
 }
 
 /// Reduction of an operation, if it is one.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tercet_kernel::{Accumulator, Counts, Roll, RollPadding, Runs};
 
-use super::drive::{Run, States};
+use super::drive::{Driver, States};
 use super::predicate::compute_value;
 use super::task::{Block, Task, to_usize};
 use crate::error::ErrorKind;
@@ -16,9 +16,9 @@ const FEW: u64 = 4;
 /// Padding values folded at a time.
 const PADS: usize = 4096;
 
-/// Finishes the cells of a task and writes the results to their positions in the output.
+/// Finishes the slots of a task and writes the results to their positions in the output.
 pub(crate) fn finish(
-    run: &Run<'_>,
+    run: &Driver<'_>,
     task: &Task,
     block: &Block,
     states: &mut States,
@@ -49,8 +49,8 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Number of values of a cell if no value is missing: the product of the reduced axes except one.
-fn per_position(run: &Run<'_>, except: Option<usize>) -> u64 {
+/// Number of values of a slot if no value is missing: the product of the reduced axes except one.
+fn per_position(run: &Driver<'_>, except: Option<usize>) -> u64 {
     let axes = run.job.plan.selection.axes().iter().zip(run.visitor.geometry.roles).enumerate();
     let reduced = axes.filter(|(axis, (_, role))| Some(*axis) != except && matches!(role, Role::Reduced));
     reduced.map(|(_, (slice, _))| slice.count()).product()
@@ -58,7 +58,7 @@ fn per_position(run: &Run<'_>, except: Option<usize>) -> u64 {
 
 /// Writes results to their positions in the output.
 fn put(
-    run: &Run<'_>,
+    run: &Driver<'_>,
     block: &Block,
     accumulator: &mut dyn Accumulator,
     counts: Counts<'_>,
@@ -73,7 +73,7 @@ fn put(
 
 /// The window axis of a block.
 struct Window<'w, 'a> {
-    run: &'w Run<'a>,
+    run: &'w Driver<'a>,
     task: &'w Task,
     block: &'w Block,
     axis: usize,
@@ -81,7 +81,7 @@ struct Window<'w, 'a> {
 }
 
 impl Window<'_, '_> {
-    /// Numbers of cells of the block outside and inside the window axis.
+    /// Numbers of slots of the block outside and inside the window axis.
     fn around(&self) -> (usize, usize) {
         let count = |axes: &[(u64, u64)]| axes.iter().map(|&(_, count)| to_usize(count)).product();
         (count(&self.block.axes[..self.output_axis]), count(&self.block.axes[self.output_axis + 1..]))
@@ -101,11 +101,11 @@ impl Window<'_, '_> {
         let (outer, inner) = self.around();
         let (first, positions) = self.block.axes[self.output_axis];
         let positions = to_usize(positions);
-        let starts: Vec<i128> = part.cells.clone().map(|window| start_of(rolling, window)).collect();
+        let starts: Vec<i128> = part.slots.clone().map(|window| start_of(rolling, window)).collect();
         let real = |start: &i128| real_range(*start, rolling.size, first, positions);
         let windows: Vec<Range<usize>> = starts.iter().map(real).collect();
         let mut block = self.block.clone();
-        block.axes[self.output_axis] = (part.cells.start, windows.len() as u64);
+        block.axes[self.output_axis] = (part.slots.start, windows.len() as u64);
         block.output[self.output_axis] = rolling.count;
         let overlap = rolling.size > FEW && rolling.step.saturating_mul(FEW) < rolling.size;
         let size = to_usize(rolling.size);
@@ -128,17 +128,17 @@ impl Window<'_, '_> {
                     WindowCounts::ByWindow(windows.iter().map(|window| each * window.len() as u64).collect())
                 }
                 Some(counts) => {
-                    let at = |line: usize, position: usize, cell: usize| {
+                    let at = |line: usize, position: usize, slot: usize| {
                         counts[((rolled.outer.start + line) * positions + position) * inner
                             + rolled.inner.start
-                            + cell]
+                            + slot]
                     };
-                    let cells = (0..rolled.outer.len() * windows.len() * own).map(|number| {
-                        let (line, cell) = (number / own, number % own);
+                    let slots = (0..rolled.outer.len() * windows.len() * own).map(|number| {
+                        let (line, slot) = (number / own, number % own);
                         let (line, window) = (line / windows.len(), &windows[line % windows.len()]);
-                        window.clone().map(|position| at(line, position, cell)).sum()
+                        window.clone().map(|position| at(line, position, slot)).sum()
                     });
-                    WindowCounts::ByCell(cells.collect())
+                    WindowCounts::BySlot(slots.collect())
                 }
             };
             let mut found = vec![0.0; rolled.outer.len() * windows.len() * own * width];
@@ -175,7 +175,7 @@ impl Window<'_, '_> {
     fn finish_separate(&self, rolling: &Rolling, states: &mut States, output: &Mutex<Vec<f64>>) {
         let part = &self.task.parts[self.axis];
         let extent = self.run.job.plan.selection.axes()[self.axis].count();
-        let starts: Vec<i128> = part.cells.clone().map(|window| start_of(rolling, window)).collect();
+        let starts: Vec<i128> = part.slots.clone().map(|window| start_of(rolling, window)).collect();
         let real = |start: &i128| real_range(*start, rolling.size, 0, to_usize(extent)).len() as u64;
         let missing: Vec<u64> = starts.iter().map(|start| rolling.size - real(start)).collect();
         let full = (part.positions.end - part.positions.start).saturating_mul(self.per_position());
@@ -194,7 +194,7 @@ impl Window<'_, '_> {
                 i128::from(extent) - i128::from(u64::from(groups.count) - bin) * i128::from(groups.size);
             if ends_aligned { from_end } else { i128::from(bin) * i128::from(groups.size) }
         };
-        let starts: Vec<i128> = part.cells.clone().map(start_of).collect();
+        let starts: Vec<i128> = part.slots.clone().map(start_of).collect();
         let real = |start: &i128| real_range(*start, groups.size, 0, to_usize(extent)).len() as u64;
         let missing: Vec<u64> = starts.iter().map(|start| groups.size - real(start)).collect();
         let padding = groups.padding.unwrap_or(Padding { value: None, min_count: 1 });
@@ -203,7 +203,7 @@ impl Window<'_, '_> {
         self.end(&Ends { padding: &padding, starts: &starts, missing: &missing }, states, output);
     }
 
-    /// Finishes windows or bins of all cells of the block and writes their results.
+    /// Finishes windows or bins of all slots of the block and writes their results.
     fn end(
         &self,
         ends: &Ends<'_>,
@@ -212,7 +212,7 @@ impl Window<'_, '_> {
     ) {
         let width = self.run.reduction.width();
         let mut values = vec![0.0; self.block.len() * width];
-        self.results(ends, self.around(), (accumulator, WindowCounts::ByCell(counts)), &mut values);
+        self.results(ends, self.around(), (accumulator, WindowCounts::BySlot(counts)), &mut values);
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
         self.block.put(width, &values, &mut output);
     }
@@ -238,7 +238,7 @@ impl Window<'_, '_> {
             return;
         }
         let counts: Vec<u64> = match counts {
-            WindowCounts::ByCell(counts) => counts,
+            WindowCounts::BySlot(counts) => counts,
             WindowCounts::ByWindow(counts) => {
                 let line = counts.iter().flat_map(|&count| std::iter::repeat_n(count, inner));
                 (0..lines).flat_map(|_| line.clone()).collect()
@@ -258,11 +258,11 @@ impl Window<'_, '_> {
         let are_counts =
             if self.run.job.as_reference { vec![false; width] } else { self.run.reduction.are_counts() };
         // Windows with too few values have no result but their number of values; indices are relative to the start of their window.
-        for (cell, values) in values.chunks_mut(width).enumerate() {
-            let start = ends.starts[cell / inner % windows];
+        for (slot, values) in values.chunks_mut(width).enumerate() {
+            let start = ends.starts[slot / inner % windows];
             #[expect(clippy::cast_precision_loss, reason = "indices are far below 2^53")]
             let shift = ((start + i128::from(lead)) * step) as f64;
-            let too_few = counts[cell] < ends.padding.min_count;
+            let too_few = counts[slot] < ends.padding.min_count;
             let kinds = are_indices.iter().zip(&are_counts);
             for (value, (is_index, is_count)) in values.iter_mut().zip(kinds) {
                 *value = match (too_few && !is_count, is_index) {
@@ -298,8 +298,8 @@ impl Window<'_, '_> {
         let times = missing.saturating_mul(self.per_position());
         let mut words = vec![0u64; PADS];
         let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..PADS * compute.size()];
-        for slot in bytes.chunks_exact_mut(compute.size()) {
-            slot.copy_from_slice(&value[..compute.size()]);
+        for value_bytes in bytes.chunks_exact_mut(compute.size()) {
+            value_bytes.copy_from_slice(&value[..compute.size()]);
         }
         for line in 0..lines {
             for i in 0..inner {
@@ -327,9 +327,9 @@ struct Ends<'a> {
 
 /// Number of values of windows, without padding.
 enum WindowCounts {
-    /// The same for all cells of a window.
+    /// The same for all slots of a window.
     ByWindow(Vec<u64>),
-    ByCell(Vec<u64>),
+    BySlot(Vec<u64>),
 }
 
 /// First position of a window, possibly before the axis.

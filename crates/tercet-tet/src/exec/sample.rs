@@ -33,12 +33,12 @@ pub(crate) struct Sample {
 
 /// Values of one output element.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cell<T> {
+pub(crate) struct Slot<T> {
     pub(crate) values: Vec<T>,
     pub(crate) pads: Vec<T>,
 }
 
-impl<T: Clone> Cell<T> {
+impl<T: Clone> Slot<T> {
     /// Values of the array and of padding; `None` if there are fewer than `min_count`.
     pub(crate) fn all(&self, min_count: u64) -> Option<Vec<T>> {
         let all = [&self.values[..], &self.pads].concat();
@@ -104,13 +104,13 @@ impl Sample {
     }
 
     /// Values of every output element, and the number of selected elements that were used.
-    pub(crate) fn cells<T: Number>(&self) -> (Vec<Cell<T>>, u64) {
+    pub(crate) fn slots<T: Number>(&self) -> (Vec<Slot<T>>, u64) {
         let Self { resolved, operation, .. } = self;
         let roles = &operation.roles;
         let axes = resolved.selection.axes();
         let extents: Vec<u64> = axes.iter().map(|slice| slice.count()).collect();
         let output = operation.output_shape(&extents);
-        let mut cells = vec![Cell::default(); output.iter().product::<u64>() as usize];
+        let mut slots = vec![Slot::default(); output.iter().product::<u64>() as usize];
         let predicate = resolved.filter.as_ref().map(|filter| Predicate::<T>::new(filter, resolved.fills()));
         let mut entered = 0;
         for position in positions(&extents) {
@@ -125,23 +125,23 @@ impl Sample {
                 continue;
             }
             entered += 1;
-            for cell in targets(roles, &extents, &output, &position) {
-                cells[cell].values.push(value);
+            for slot in targets(roles, &extents, &output, &position) {
+                slots[slot].values.push(value);
             }
         }
-        self.add_pads(&mut cells, &extents, &output);
-        (cells, entered)
+        self.add_pads(&mut slots, &extents, &output);
+        (slots, entered)
     }
 
-    fn add_pads<T: Number>(&self, cells: &mut [Cell<T>], extents: &[u64], output: &[u64]) {
+    fn add_pads<T: Number>(&self, slots: &mut [Slot<T>], extents: &[u64], output: &[u64]) {
         let roles = &self.operation.roles;
         let others = roles.iter().zip(extents).filter(|(role, _)| matches!(role, Role::Reduced));
         let others: u64 = others.map(|(_, extent)| extent).product();
         let mut output_axis = 0;
         for (role, &extent) in roles.iter().zip(extents) {
-            let window = |cell: usize| {
+            let window = |slot: usize| {
                 let below: u64 = output[output_axis + 1..].iter().product();
-                cell as u64 / below % output[output_axis]
+                slot as u64 / below % output[output_axis]
             };
             let (value, size) = match role {
                 Role::Grouped(groups) => (groups.padding.and_then(|padding| padding.value), groups.size),
@@ -149,10 +149,10 @@ impl Sample {
                 _ => (None, 0),
             };
             if let Some(pad) = value.and_then(fill_value::<T>) {
-                for (number, cell) in cells.iter_mut().enumerate() {
-                    let mine = |p: &u64| window_cells(role, *p).contains(&window(number));
+                for (number, slot) in slots.iter_mut().enumerate() {
+                    let mine = |p: &u64| window_slots(role, *p).contains(&window(number));
                     let real = (0..extent).filter(mine).count() as u64;
-                    cell.pads = vec![pad; ((size - real) * others) as usize];
+                    slot.pads = vec![pad; ((size - real) * others) as usize];
                 }
             }
             output_axis += usize::from(role.output_len(extent).is_some());
@@ -169,8 +169,8 @@ fn positions(extents: &[u64]) -> Vec<Vec<u64>> {
     all
 }
 
-/// Cells of the axis that a position belongs to.
-fn window_cells(role: &Role, position: u64) -> Vec<u64> {
+/// Slots of the axis that a position belongs to.
+fn window_slots(role: &Role, position: u64) -> Vec<u64> {
     match role {
         Role::Reduced => vec![0],
         Role::Kept => vec![position],
@@ -185,15 +185,15 @@ fn window_cells(role: &Role, position: u64) -> Vec<u64> {
 }
 
 fn targets(roles: &[Role], extents: &[u64], output: &[u64], position: &[u64]) -> Vec<usize> {
-    let mut cells = vec![0u64];
+    let mut slots = vec![0u64];
     let mut output = output.iter();
     for ((role, &extent), &p) in roles.iter().zip(extents).zip(position) {
         let Some(_) = role.output_len(extent) else { continue };
         let count = output.next().unwrap();
-        let own = window_cells(role, p);
-        cells = cells.iter().flat_map(|cell| own.iter().map(move |own| cell * count + own)).collect();
+        let own = window_slots(role, p);
+        slots = slots.iter().flat_map(|slot| own.iter().map(move |own| slot * count + own)).collect();
     }
-    cells.into_iter().map(|cell| cell as usize).collect()
+    slots.into_iter().map(|slot| slot as usize).collect()
 }
 
 /// Bytes of an element of any type: often small numbers, sometimes extremes and (with `spice`) NaN and infinities.
@@ -317,6 +317,7 @@ prop_compose! {
         });
         let operation = Operation { kind: Kind::Median, axes: Vec::new(), roles };
         let resolved = Resolved {
+            dropped: Vec::new(),
             reversed: vec![false; selection.axes().len()], selection, operation: None, filter, positions, fill: None, values: Values::default(), spill: None, write: None,
             group_count: None, window_count: None,
         };

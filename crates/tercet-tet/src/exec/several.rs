@@ -15,21 +15,21 @@ pub(crate) struct Several<'a> {
     pub(crate) dtype: ElementType,
 }
 
-/// Accumulators of several reductions: the results of a cell are stored side by side.
+/// Accumulators of several reductions: the results of a slot are stored side by side.
 #[derive(Debug)]
 struct Together(Vec<Box<dyn Accumulator>>);
 
 impl Reduction for Several<'_> {
     fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        let global = |cell| block.global(cell);
+        let global = |slot| block.global(slot);
         let parts = self.ops.iter().map(|op| op.accumulator(self.dtype, block.len(), &global));
         Ok(Box::new(Together(parts.collect::<Result<_, _>>()?)))
     }
     fn width(&self) -> usize {
         self.ops.iter().map(Op::width).sum()
     }
-    fn cell_bytes(&self) -> usize {
-        self.ops.iter().map(Op::cell_bytes).sum()
+    fn slot_bytes(&self) -> usize {
+        self.ops.iter().map(Op::slot_bytes).sum()
     }
     fn is_indexed(&self) -> bool {
         self.ops.iter().any(Op::is_indexed)
@@ -58,15 +58,15 @@ impl Accumulator for Together {
     fn is_uniform(&self) -> bool {
         self.0.iter().all(|part| part.is_uniform())
     }
-    fn fresh(&self, cells: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        let parts = self.0.iter().map(|part| part.fresh(cells));
+    fn fresh(&self, slots: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        let parts = self.0.iter().map(|part| part.fresh(slots));
         Ok(Box::new(Self(parts.collect::<Result<_, _>>()?)))
     }
     fn clear(&mut self) {
         self.0.iter_mut().for_each(|part| part.clear());
     }
-    fn cells(&self) -> usize {
-        self.0.first().map_or(0, |part| part.cells())
+    fn slots(&self) -> usize {
+        self.0.first().map_or(0, |part| part.slots())
     }
     fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]) {
         self.0.iter_mut().for_each(|part| part.rows(at, rows, indices));
@@ -77,8 +77,8 @@ impl Accumulator for Together {
     fn runs(&mut self, at: usize, runs: &Runs<'_>) {
         self.0.iter_mut().for_each(|part| part.runs(at, runs));
     }
-    fn scatter(&mut self, cells: &[u32], values: &[u8], indices: &[u64]) {
-        self.0.iter_mut().for_each(|part| part.scatter(cells, values, indices));
+    fn scatter(&mut self, slots: &[u32], values: &[u8], indices: &[u64]) {
+        self.0.iter_mut().for_each(|part| part.scatter(slots, values, indices));
     }
     fn takes_statistics(&self) -> bool {
         self.0.iter().all(|part| part.takes_statistics())
@@ -101,11 +101,11 @@ impl Accumulator for Together {
         self.0.iter().map(|part| part.width()).sum()
     }
     fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {
-        let (all, cells) = (self.width(), self.cells());
+        let (all, slots) = (self.width(), self.slots());
         let mut from = 0;
         for part in &mut self.0 {
             let width = part.width();
-            let mut own = vec![0.0; cells * width];
+            let mut own = vec![0.0; slots * width];
             part.finish(counts, &mut own);
             for (out, own) in out.chunks_exact_mut(all).zip(own.chunks_exact(width)) {
                 out[from..from + width].copy_from_slice(own);

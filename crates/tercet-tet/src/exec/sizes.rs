@@ -1,12 +1,12 @@
 //! Size thresholds for splitting work. Tests use tiny sizes, so that small arrays take every path of large ones.
 
-/// Tasks with fewer cells are merged with their neighbours.
-pub(crate) const FEW_CELLS: u64 = if cfg!(test) { 6 } else { 1 << 10 };
-/// Cells of a strip: their states fit in the L2 cache.
-pub(crate) const STRIP: u64 = if cfg!(test) { 30 } else { 8 << 10 };
-/// Cells of a strip of windows, which keep one state per position.
+/// Tasks with fewer slots are merged with their neighbours.
+pub(crate) const FEW_SLOTS: u64 = if cfg!(test) { 6 } else { 1 << 10 };
+/// Slots of a strip, if their states are small: they fit in the L2 cache.
+pub(crate) const STRIP: u64 = if cfg!(test) { 40 } else { 16 << 10 };
+/// Slots of a strip of windows, which keep one state per position.
 pub(crate) const WINDOW_STRIP: u64 = if cfg!(test) { 60 } else { 256 << 10 };
-/// Minimum number of cells of a strip beside the window axis; below it, strips are cut along the window axis.
+/// Minimum number of slots of a strip beside the window axis; below it, strips are cut along the window axis.
 pub(crate) const NARROW_STRIP: u64 = if cfg!(test) { 4 } else { 1 << 10 };
 /// Bytes of values that are checked and folded while they are in the L2 cache.
 pub(crate) const CACHED: usize = if cfg!(test) { 64 } else { 256 << 10 };
@@ -26,7 +26,7 @@ pub(crate) const SPLIT_STATES: usize = if cfg!(test) { 2000 } else { 48 << 20 };
 pub(crate) const MAX_SPLITS: usize = 256;
 /// With this many tasks, no task is split.
 pub(crate) const MANY_TASKS: usize = 64;
-/// Chunks smaller than this, on average, are folded together if they are contiguous.
+/// Chunks smaller than this, on average, are read as one span if they are contiguous.
 pub(crate) const SMALL_CHUNK: u64 = 64 << 10;
-/// Datasets smaller than this are not scanned that way.
+/// Datasets smaller than this are not read in this way.
 pub(crate) const LARGE_DATASET: u64 = if cfg!(test) { 256 } else { 1 << 20 };

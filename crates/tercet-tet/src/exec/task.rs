@@ -6,7 +6,7 @@ use super::chunk_lookup::for_each_chunk;
 use super::cut::Part;
 use super::job::Scope;
 use super::sizes::MANY_TASKS;
-use super::walk::{AxisRun, CellStep, Piece};
+use super::walk::{AxisRun, Piece, SlotStep};
 use crate::error::ErrorKind;
 use crate::file::ChunkRef;
 use crate::query::resolved::Role;
@@ -15,43 +15,43 @@ use crate::wire::ids::MAX_RANK;
 /// A box of output elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// First cell and number of cells of the box on each output axis.
+    /// First slot and number of slots of the box on each output axis.
     pub(crate) axes: Vec<(u64, u64)>,
     /// Extents of the complete output.
     pub(crate) output: Vec<u64>,
 }
 
 impl Block {
-    /// Number of cells of the box.
+    /// Number of slots of the box.
     pub(crate) fn len(&self) -> usize {
         self.axes.iter().map(|&(_, count)| to_usize(count)).product()
     }
 
-    /// Maps a cell of the box to its number in the complete output.
-    pub(crate) fn global(&self, mut cell: usize) -> usize {
+    /// Maps a slot of the box to its number in the complete output.
+    pub(crate) fn global(&self, mut slot: usize) -> usize {
         let (mut global, mut stride) = (0, 1);
         for (&(first, count), &extent) in self.axes.iter().zip(&self.output).rev() {
             let count = to_usize(count);
-            let at = to_usize(first).saturating_add(cell % count);
+            let at = to_usize(first).saturating_add(slot % count);
             global += at * stride;
-            cell /= count;
+            slot /= count;
             stride *= to_usize(extent);
         }
         global
     }
 
-    /// Coordinates of a cell of the box in the complete output.
-    pub(crate) fn coordinates(&self, mut cell: usize) -> Vec<u64> {
+    /// Coordinates of a slot of the box in the complete output.
+    pub(crate) fn coordinates(&self, mut slot: usize) -> Vec<u64> {
         let mut coordinates = vec![0; self.axes.len()];
         for (coordinate, &(first, count)) in coordinates.iter_mut().zip(&self.axes).rev() {
             let count = to_usize(count).max(1);
-            *coordinate = first + (cell % count) as u64;
-            cell /= count;
+            *coordinate = first + (slot % count) as u64;
+            slot /= count;
         }
         coordinates
     }
 
-    /// Writes the results of the box, `width` numbers per cell, to their positions in the output.
+    /// Writes the results of the box, `width` numbers per slot, to their positions in the output.
     pub(crate) fn put(&self, width: usize, values: &[f64], output: &mut [f64]) {
         let row = self.axes.last().map_or(1, |&(_, count)| to_usize(count)) * width;
         for (number, values) in values.chunks(row.max(1)).enumerate() {
@@ -285,20 +285,20 @@ impl<'a> Geometry<'a> {
         }
     }
 
-    /// The box of cells that a task keeps states for. Windows keep one state per position.
+    /// The box of slots that a task keeps states for. Windows keep one state per position.
     pub(crate) fn block(&self, task: &Task) -> Block {
         let mut block = Block { axes: Vec::new(), output: Vec::new() };
         for (axis, (part, role)) in task.parts.iter().zip(self.roles).enumerate() {
             let extent = self.scope.selection.axes()[axis].count();
             let by_position = matches!(role, Role::Rolling(rolling) if !rolling.separate);
-            let cells = if by_position {
+            let slots = if by_position {
                 part.positions.start - task.carried..part.positions.end
             } else {
-                part.cells.clone()
+                part.slots.clone()
             };
             let output = if by_position { Some(extent) } else { role.output_len(extent) };
             if let Some(output) = output {
-                block.axes.push((cells.start, cells.end - cells.start));
+                block.axes.push((slots.start, slots.end - slots.start));
                 block.output.push(output);
             }
         }
@@ -421,10 +421,10 @@ impl<'a> Geometry<'a> {
         }
     }
 
-    /// The single cell that a chunk is folded into, if the chunk is entirely inside the task, with step 1 on every
+    /// The single slot that a chunk is folded into, if the chunk is entirely inside the task, with step 1 on every
     /// axis; else `None`.
-    pub(crate) fn single_cell(&self, task: &Task, block: &Block, region: &Region) -> Option<usize> {
-        let mut cell = 0;
+    pub(crate) fn single_slot(&self, task: &Task, block: &Block, region: &Region) -> Option<usize> {
+        let mut slot = 0;
         let mut axes = block.axes.iter();
         for (axis, part) in task.parts.iter().enumerate() {
             let slice = self.scope.selection.axes()[axis];
@@ -434,33 +434,33 @@ impl<'a> Geometry<'a> {
             if slice.step != 1 || count != high - low || !inside {
                 return None;
             }
-            let cell_of = |position: u64| match &self.roles[axis] {
+            let slot_of = |position: u64| match &self.roles[axis] {
                 Role::Reduced => None,
                 Role::Kept | Role::Rolling(_) => Some(position),
                 Role::Grouped(groups) => Some(u64::from(groups.numbers[usize::try_from(position).ok()?])),
             };
-            if let Some(own) = cell_of(first) {
-                if !(first..first + count).all(|position| cell_of(position) == Some(own)) {
+            if let Some(own) = slot_of(first) {
+                if !(first..first + count).all(|position| slot_of(position) == Some(own)) {
                     return None;
                 }
                 let &(start, extent) = axes.next()?;
                 let own = own.checked_sub(start).filter(|&own| own < extent)?;
-                cell = cell * usize::try_from(extent).ok()? + usize::try_from(own).ok()?;
+                slot = slot * usize::try_from(extent).ok()? + usize::try_from(own).ok()?;
             }
         }
-        Some(cell)
+        Some(slot)
     }
 
-    /// The first cell and the number of cells of a region, if its values are consecutive cells in the order of the
+    /// The first slot and the number of slots of a region, if its values are consecutive slots in the order of the
     /// chunk.
     pub(crate) fn single_run(&self, task: &Task, block: &Block, region: &Region) -> Option<(usize, usize)> {
         let slab = Slab { window: region.window, start: 0, end: 0 };
         let mut piece = self.piece(task, block, region, &slab)?;
         piece.join(false);
-        match piece.lanes[..] {
-            [] => Some((piece.cell, 1)),
-            [AxisRun { count, stride: 1, cells: CellStep::Each(1), keep: None, .. }] => {
-                Some((piece.cell, count))
+        match piece.axes[..] {
+            [] => Some((piece.slot, 1)),
+            [AxisRun { count, stride: 1, slots: SlotStep::Each(1), keep: None, .. }] => {
+                Some((piece.slot, count))
             }
             _ => None,
         }
@@ -477,14 +477,14 @@ impl<'a> Geometry<'a> {
     ) -> Option<Piece<'p>> {
         let grid = self.scope.grid;
         let rank = grid.rank();
-        let mut piece = Piece { lanes: Vec::with_capacity(rank), offset: 0, cell: 0, index: 0 };
+        let mut piece = Piece { axes: Vec::with_capacity(rank), offset: 0, slot: 0, index: 0 };
         let mut value_stride = [1usize; MAX_RANK];
         for axis in (0..rank.saturating_sub(1)).rev() {
             value_stride[axis] = value_stride[axis + 1] * to_usize(region.shape[axis + 1]);
         }
-        let mut cell_stride = [1usize; MAX_RANK];
+        let mut slot_stride = [1usize; MAX_RANK];
         for axis in (0..block.axes.len().saturating_sub(1)).rev() {
-            cell_stride[axis] = cell_stride[axis + 1] * to_usize(block.axes[axis + 1].1);
+            slot_stride[axis] = slot_stride[axis + 1] * to_usize(block.axes[axis + 1].1);
         }
         let mut output = 0;
         for (axis, slice) in self.scope.selection.axes().iter().enumerate() {
@@ -503,34 +503,34 @@ impl<'a> Geometry<'a> {
             let positions = self.scope.positions.filter(|keep| keep.axis == axis);
             let keep = task.parts[axis].keep.as_deref().or(positions.map(|keep| &keep.counts[..]));
             let is_reversed = self.scope.reversed.get(axis) == Some(&true);
-            let mut lane = AxisRun {
+            let mut run = AxisRun {
                 first,
                 count: to - from,
                 stride: to_usize(slice.step).saturating_mul(value_stride[axis]),
-                cells: CellStep::Same,
+                slots: SlotStep::Same,
                 index: if is_reversed { self.index[axis].wrapping_neg() } else { self.index[axis] },
                 keep: keep.map(|keep| &keep[from..to]),
             };
             let role = &self.roles[axis];
             if !matches!(role, Role::Reduced) {
-                let (start, stride) = (block.axes[output].0, cell_stride[output]);
+                let (start, stride) = (block.axes[output].0, slot_stride[output]);
                 output += 1;
                 match role {
                     Role::Grouped(groups) => {
                         let first = u32::try_from(start).unwrap_or(u32::MAX);
-                        lane.cells = CellStep::Group { groups: &groups.numbers[from..to], first, stride };
+                        run.slots = SlotStep::Group { groups: &groups.numbers[from..to], first, stride };
                     }
                     // A task has one window.
                     Role::Rolling(rolling) if rolling.separate => {}
                     _ => {
-                        lane.cells = CellStep::Each(stride);
-                        piece.cell += to_usize(first - start) * stride;
+                        run.slots = SlotStep::Each(stride);
+                        piece.slot += to_usize(first - start) * stride;
                     }
                 }
             }
             let place = if is_reversed { slice.count() - 1 - first } else { first };
             piece.index += (place + self.index_lead(axis)) * self.index[axis];
-            piece.lanes.push(lane);
+            piece.axes.push(run);
         }
         Some(piece)
     }

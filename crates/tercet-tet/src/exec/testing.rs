@@ -54,6 +54,7 @@ pub(super) fn resolved(selection: &Selection, axes: &[usize], method: Method) ->
     let roles = (0..rank).map(role).collect();
     Resolved {
         selection: selection.clone(),
+        dropped: Vec::new(),
         reversed: vec![false; rank],
         operation: Some(Operation { kind: Kind::Transform { method }, axes: axes.to_vec(), roles }),
         filter: None,

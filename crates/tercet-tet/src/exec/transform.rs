@@ -1,6 +1,6 @@
 //! Transforms: arrays of the same shape, computed in two passes.
 //!
-//! The first pass computes statistics of the cells (output elements), as any fold does. The second pass writes every
+//! The first pass computes statistics of the slots (output elements), as any fold does. The second pass writes every
 //! transformed value to its position in the result. Results are written to memory, to a raw file or to a new `.tet`
 //! file; files are written in blocks, so they may be larger than memory.
 

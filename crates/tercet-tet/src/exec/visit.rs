@@ -8,8 +8,9 @@ use std::slice::from_ref;
 use super::chunks::{Check, Chunks, Held, Shifts};
 use super::job::Scope;
 use super::task::{Block, Geometry, Region, Task};
-use super::walk::Piece;
+use super::walk::{AxisRun, Piece, SlotStep};
 use crate::error::ErrorKind;
+use crate::plan::PlannedChunk;
 use crate::query::resolved::Role;
 
 /// Takes the values of a task. `'b` is the lifetime of the loaded chunks.
@@ -18,8 +19,8 @@ pub(crate) trait Consumer<'b> {
     fn slab_bytes(&self) -> u64;
     /// Takes a piece of a slab that begins at the start of `bytes`.
     fn piece(&mut self, bytes: &'b [u8], piece: Piece<'_>) -> Result<(), ErrorKind>;
-    /// Memory for consecutive cells, if values are taken as they are stored: complete chunks are decoded in place.
-    fn target(&mut self, _cell: usize, _count: usize) -> Option<&mut [u8]> {
+    /// Memory for consecutive slots, if values are taken as they are stored: complete chunks are decoded in place.
+    fn target(&mut self, _slot: usize, _count: usize) -> Option<&mut [u8]> {
         None
     }
 }
@@ -52,16 +53,54 @@ impl<'a> Visitor<'a> {
         self.geometry.scope.progress.check()?;
         if region.is_whole
             && !self.chunks.is_mapped(&region.stored)
-            && let Some((cell, count)) = self.geometry.single_run(task, block, region)
-            && let Some(out) = consumer.target(cell, count)
+            && let Some((slot, count)) = self.geometry.single_run(task, block, region)
+            && let Some(out) = consumer.target(slot, count)
         {
             return self.chunks.load_into(region, out);
+        }
+        if self.chunks.streams(region) {
+            return self.stream((task, block), region, consumer);
         }
         let (held, check) = self.chunks.load(region, false)?;
         let (held, mut checks) = ([held], [check]);
         self.pass((task, block), from_ref(region), (&held, &mut checks), consumer)?;
         let ([held], [check]) = (held, checks);
         self.chunks.end(region, held, check, shifts)
+    }
+
+    /// Reads a complete chunk slab by slab and passes its values to a consumer. The slabs use the same memory, which stays
+    /// in the cache.
+    pub(crate) fn stream(
+        &self,
+        (task, block): (&Task, &Block),
+        region: &Region,
+        consumer: &mut AnyConsumer<'_>,
+    ) -> Result<(), ErrorKind> {
+        let (mut buffer, mut check) = self.chunks.open_stream(region, consumer.slab_bytes())?;
+        self.geometry.slabs(region, consumer.slab_bytes(), true, |slab| {
+            let bytes = self.chunks.next_slab(region, (slab.start, slab.end), &mut buffer)?;
+            check.look(slab.start, bytes);
+            match self.geometry.piece(task, block, region, slab) {
+                Some(piece) => consumer.piece(bytes, piece),
+                None => Ok(()),
+            }
+        })?;
+        self.chunks.end(region, Held::Read(buffer), check, &mut Shifts::default())
+    }
+
+    /// Passes the values of chunks that are stored one after the other, in the order of the file and as values of one slot.
+    pub(crate) fn span(
+        &self,
+        chunks: &[PlannedChunk],
+        consumer: &mut AnyConsumer<'_>,
+    ) -> Result<(), ErrorKind> {
+        self.geometry.scope.progress.check()?;
+        let size = self.geometry.scope.grid.element().size();
+        self.chunks.span(chunks, consumer.slab_bytes(), |bytes| {
+            let (count, slots) = (bytes.len() / size, SlotStep::Same);
+            let run = AxisRun { first: 0, count, stride: 1, slots, index: 1, keep: None };
+            consumer.piece(bytes, Piece { axes: vec![run], offset: 0, slot: 0, index: 0 })
+        })
     }
 
     /// Loads the chunks of regions.

@@ -17,7 +17,7 @@ pub(crate) struct AxisRun<'a> {
     pub(crate) count: usize,
     /// Stride from one position to the next, in values.
     pub(crate) stride: usize,
-    pub(crate) cells: CellStep<'a>,
+    pub(crate) slots: SlotStep<'a>,
     /// Stride among the reduced positions; modulo 2^64, because it is negative on a reversed axis.
     pub(crate) index: u64,
     /// Mask of included positions; `None` includes all.
@@ -31,63 +31,63 @@ impl AxisRun<'_> {
     }
 }
 
-/// Step of the output cell from one position to the next.
+/// Step of the output slot from one position to the next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum CellStep<'a> {
-    /// All positions belong to the same cell.
+pub(crate) enum SlotStep<'a> {
+    /// All positions belong to the same slot.
     Same,
-    /// Each position belongs to a separate cell, with this stride.
+    /// Each position belongs to a separate slot, with this stride.
     Each(usize),
-    /// Each position belongs to the cell of its group: `(groups[i] − first) · stride`.
+    /// Each position belongs to the slot of its group: `(groups[i] − first) · stride`.
     Group { groups: &'a [u32], first: u32, stride: usize },
 }
 
 /// The selected part of a piece.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece<'a> {
-    pub(crate) lanes: Vec<AxisRun<'a>>,
+    pub(crate) axes: Vec<AxisRun<'a>>,
     /// Offset of the first value.
     pub(crate) offset: usize,
-    /// Cell of the first value.
-    pub(crate) cell: usize,
+    /// Slot of the first value.
+    pub(crate) slot: usize,
     /// Index of the first value among the reduced positions.
     pub(crate) index: u64,
 }
 
 impl Piece<'_> {
-    /// Joins axes that form one run of values, of cells and (if indexed) of indices.
+    /// Joins axes that form one run of values, of slots and (if indexed) of indices.
     pub(crate) fn join(&mut self, indexed: bool) {
-        let mut joined: Vec<AxisRun<'_>> = Vec::with_capacity(self.lanes.len());
-        for &lane in &self.lanes {
-            if lane.count == 1 && lane.keep.is_none_or(|keep| keep[0]) {
-                if let CellStep::Group { groups, first, stride } = lane.cells {
-                    self.cell += (groups[0] - first) as usize * stride;
+        let mut joined: Vec<AxisRun<'_>> = Vec::with_capacity(self.axes.len());
+        for &axis in &self.axes {
+            if axis.count == 1 && axis.keep.is_none_or(|keep| keep[0]) {
+                if let SlotStep::Group { groups, first, stride } = axis.slots {
+                    self.slot += (groups[0] - first) as usize * stride;
                 }
                 continue;
             }
             let Some(outer) = joined.last_mut() else {
-                joined.push(lane);
+                joined.push(axis);
                 continue;
             };
-            let cells = match (outer.cells, lane.cells) {
-                (CellStep::Same, CellStep::Same) => (!indexed
-                    || outer.index == lane.index.wrapping_mul(lane.count as u64))
-                .then_some(CellStep::Same),
+            let slots = match (outer.slots, axis.slots) {
+                (SlotStep::Same, SlotStep::Same) => (!indexed
+                    || outer.index == axis.index.wrapping_mul(axis.count as u64))
+                .then_some(SlotStep::Same),
                 // Windows keep positions separate and count them as well.
-                (CellStep::Each(far), CellStep::Each(near)) => {
-                    let counted = indexed && (outer.index, lane.index) != (0, 0);
-                    (far == near * lane.count && !counted).then_some(CellStep::Each(near))
+                (SlotStep::Each(far), SlotStep::Each(near)) => {
+                    let counted = indexed && (outer.index, axis.index) != (0, 0);
+                    (far == near * axis.count && !counted).then_some(SlotStep::Each(near))
                 }
                 _ => None,
             };
             let one_run =
-                outer.stride == lane.stride * lane.count && outer.keep.is_none() && lane.keep.is_none();
-            match cells.filter(|_| one_run) {
-                Some(cells) => *outer = AxisRun { count: outer.count * lane.count, cells, ..lane },
-                None => joined.push(lane),
+                outer.stride == axis.stride * axis.count && outer.keep.is_none() && axis.keep.is_none();
+            match slots.filter(|_| one_run) {
+                Some(slots) => *outer = AxisRun { count: outer.count * axis.count, slots, ..axis },
+                None => joined.push(axis),
             }
         }
-        self.lanes = joined;
+        self.axes = joined;
     }
 }
 
@@ -124,7 +124,7 @@ struct Chosen {
     /// Packed values, each with the size of a compute value.
     values: Vec<u64>,
     count: usize,
-    cells: Vec<u32>,
+    slots: Vec<u32>,
     indices: Vec<u64>,
 }
 
@@ -137,10 +137,10 @@ enum Row<'b> {
     Widened { start: usize, bytes: usize },
 }
 
-/// Passes the values of pieces to an accumulator. Rows are buffered until there are many for the same cells.
+/// Passes the values of pieces to an accumulator. Rows are buffered until there are many for the same slots.
 pub(crate) struct Walker<'w, 'b> {
     accumulator: &'w mut dyn Accumulator,
-    /// Number of values per cell, if it is not known beforehand.
+    /// Number of values per slot, if it is not known beforehand.
     counts: Option<&'w mut [u64]>,
     values: ValueRules<'w>,
     compute: ComputeType,
@@ -149,7 +149,7 @@ pub(crate) struct Walker<'w, 'b> {
     rows: Vec<Row<'b>>,
     row_indices: Vec<u64>,
     row_bytes: usize,
-    /// First cell and width of the buffered rows.
+    /// First slot and width of the buffered rows.
     target: (usize, usize),
     pub(crate) entered: u64,
     /// Number of missing values that were skipped.
@@ -170,11 +170,6 @@ pub(crate) struct ValueRules<'w> {
 }
 
 impl ValueRules<'_> {
-    /// All values, as they are stored.
-    pub(crate) fn stored(dtype: ElementType) -> Self {
-        Self { dtype, decode: None, missing: None, filter: None }
-    }
-
     fn chooses(&self) -> bool {
         self.missing.is_some() || self.filter.is_some()
     }
@@ -193,9 +188,22 @@ impl<'b> Consumer<'b> for Walker<'_, 'b> {
         if missing.is_some_and(|missing| self.is_complete(bytes, missing)) {
             self.values.missing = None;
         }
-        let done = self.descend(bytes, &piece.lanes, piece.offset, piece.cell, piece.index);
+        let done = self.descend(bytes, &piece.axes, piece.offset, piece.slot, piece.index);
         self.values.missing = missing;
         done
+    }
+}
+
+/// A walker whose bytes are not kept: no rows stay buffered after a piece.
+pub(crate) struct Streamed<'s, 'w, 'b>(pub(crate) &'s mut Walker<'w, 'b>);
+
+impl Consumer<'_> for Streamed<'_, '_, '_> {
+    fn slab_bytes(&self) -> u64 {
+        self.0.slab_bytes()
+    }
+
+    fn piece(&mut self, bytes: &[u8], piece: Piece<'_>) -> Result<(), ErrorKind> {
+        self.0.piece_now(bytes, piece)
     }
 }
 
@@ -249,15 +257,15 @@ impl<'w, 'b> Walker<'w, 'b> {
         }
         let arena = bytemuck::cast_slice::<u64, u8>(&self.scratch.arena);
         let mut rows: [&[u8]; ROWS] = [&[]; ROWS];
-        for (slot, row) in rows.iter_mut().zip(&self.rows) {
-            *slot = match *row {
+        for (typed, row) in rows.iter_mut().zip(&self.rows) {
+            *typed = match *row {
                 Row::Stored(bytes) => bytes,
                 Row::Widened { start, bytes } => &arena[start * 8..start * 8 + bytes],
             };
         }
-        let (cell, width) = self.target;
-        self.accumulator.rows(cell, &rows[..self.rows.len()], &self.row_indices);
-        self.count(cell, width, self.rows.len() as u64);
+        let (slot, width) = self.target;
+        self.accumulator.rows(slot, &rows[..self.rows.len()], &self.row_indices);
+        self.count(slot, width, self.rows.len() as u64);
         self.rows.clear();
         self.row_indices.clear();
         self.row_bytes = 0;
@@ -267,22 +275,22 @@ impl<'w, 'b> Walker<'w, 'b> {
     fn flush_chosen(&mut self) {
         let chosen = &mut self.scratch.chosen;
         let values = &bytemuck::cast_slice::<u64, u8>(&chosen.values)[..chosen.count * self.compute.size()];
-        self.accumulator.scatter(&chosen.cells, values, &chosen.indices);
+        self.accumulator.scatter(&chosen.slots, values, &chosen.indices);
         if let Some(counts) = &mut self.counts {
-            for &cell in &chosen.cells {
-                counts[cell as usize] += 1;
+            for &slot in &chosen.slots {
+                counts[slot as usize] += 1;
             }
         }
         chosen.count = 0;
         chosen.values.clear();
-        chosen.cells.clear();
+        chosen.slots.clear();
         chosen.indices.clear();
     }
 
-    fn count(&mut self, cell: usize, cells: usize, values: u64) {
-        self.entered += cells as u64 * values;
+    fn count(&mut self, slot: usize, slots: usize, values: u64) {
+        self.entered += slots as u64 * values;
         if let Some(counts) = &mut self.counts {
-            for count in &mut counts[cell..cell + cells] {
+            for count in &mut counts[slot..slot + slots] {
                 *count += values;
             }
         }
@@ -291,35 +299,35 @@ impl<'w, 'b> Walker<'w, 'b> {
     fn descend(
         &mut self,
         bytes: &'b [u8],
-        lanes: &[AxisRun<'_>],
+        axes: &[AxisRun<'_>],
         offset: usize,
-        cell: usize,
+        slot: usize,
         index: u64,
     ) -> Result<(), ErrorKind> {
-        match lanes {
+        match axes {
             [] => {
-                self.row(bytes, &SINGLE, offset, cell, index);
+                self.row(bytes, &SINGLE, offset, slot, index);
                 Ok(())
             }
             [inner] => {
-                self.row(bytes, inner, offset, cell, index);
+                self.row(bytes, inner, offset, slot, index);
                 Ok(())
             }
             [outer, inner] if self.is_rows(outer, inner) => {
                 if inner.count < NARROW && outer.count > 1 {
-                    return self.narrow(bytes, (outer, inner), offset, cell, index);
+                    return self.narrow(bytes, (outer, inner), offset, slot, index);
                 }
-                if self.plane(bytes, (outer, inner), offset, cell) {
+                if self.plane(bytes, (outer, inner), offset, slot) {
                     return Ok(());
                 }
                 for i in 0..outer.count {
                     let (offset, index) = (offset + i * outer.stride, outer.index_at(index, i));
-                    self.push(bytes, (offset, inner.count, inner.stride), cell, index);
+                    self.push(bytes, (offset, inner.count, inner.stride), slot, index);
                 }
                 Ok(())
             }
             [outer, inner] if self.is_runs(outer, inner) => {
-                self.runs(bytes, (outer, inner), offset, cell, index);
+                self.runs(bytes, (outer, inner), offset, slot, index);
                 Ok(())
             }
             [outer, rest @ ..] => {
@@ -327,8 +335,8 @@ impl<'w, 'b> Walker<'w, 'b> {
                     if outer.keep.is_some_and(|keep| !keep[i]) {
                         continue;
                     }
-                    let (cell, index) = (cell + outer.cells.offset(i), outer.index_at(index, i));
-                    self.descend(bytes, rest, offset + i * outer.stride, cell, index)?;
+                    let (slot, index) = (slot + outer.slots.offset(i), outer.index_at(index, i));
+                    self.descend(bytes, rest, offset + i * outer.stride, slot, index)?;
                 }
                 Ok(())
             }
@@ -349,16 +357,16 @@ impl<'w, 'b> Walker<'w, 'b> {
         outer.keep.is_none() && inner.keep.is_none() && !self.values.chooses()
     }
 
-    /// Whether two axes are rows of values for neighbouring cells.
+    /// Whether two axes are rows of values for neighbouring slots.
     fn is_rows(&self, outer: &AxisRun<'_>, inner: &AxisRun<'_>) -> bool {
-        matches!((outer.cells, inner.cells), (CellStep::Same, CellStep::Each(1)))
+        matches!((outer.slots, inner.slots), (SlotStep::Same, SlotStep::Each(1)))
             && (!self.indexed || inner.index == 0)
             && self.is_plain(outer, inner)
     }
 
-    /// Whether two axes are runs of values of neighbouring cells.
+    /// Whether two axes are runs of values of neighbouring slots.
     fn is_runs(&self, outer: &AxisRun<'_>, inner: &AxisRun<'_>) -> bool {
-        matches!((outer.cells, inner.cells), (CellStep::Each(1), CellStep::Same))
+        matches!((outer.slots, inner.slots), (SlotStep::Each(1), SlotStep::Same))
             && (!self.indexed || inner.index == 1)
             && self.is_plain(outer, inner)
     }
@@ -415,12 +423,12 @@ impl<'w, 'b> Walker<'w, 'b> {
         &mut self,
         bytes: &'b [u8],
         (offset, count, stride): (usize, usize, usize),
-        cell: usize,
+        slot: usize,
         index: u64,
     ) {
         let out_of_order = self.indexed && self.row_indices.last().is_some_and(|&last| last >= index);
         let is_full = self.rows.len() == ROWS || self.row_bytes >= CACHED;
-        if !self.rows.is_empty() && (self.target != (cell, count) || out_of_order || is_full) {
+        if !self.rows.is_empty() && (self.target != (slot, count) || out_of_order || is_full) {
             self.flush_rows();
         }
         let row = if let Some(stored) = self.stored(bytes, offset, count, stride) {
@@ -429,7 +437,7 @@ impl<'w, 'b> Walker<'w, 'b> {
             let start = self.room(count);
             self.widen(bytes, offset, (count, stride), start)
         };
-        self.target = (cell, count);
+        self.target = (slot, count);
         self.row_bytes += count * self.compute.size();
         self.rows.push(row);
         if self.indexed {
@@ -443,7 +451,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         bytes: &'b [u8],
         (outer, inner): (&AxisRun<'_>, &AxisRun<'_>),
         offset: usize,
-        cell: usize,
+        slot: usize,
     ) -> bool {
         let (count, len) = (outer.count, inner.count);
         if self.indexed || count < PLANE_ROWS || len > PLANE_WIDTH {
@@ -453,18 +461,18 @@ impl<'w, 'b> Walker<'w, 'b> {
         let Some(values) = self.stored(bytes, offset, all, inner.stride) else { return false };
         self.flush_rows();
         let rows = Runs { values, len, stride: outer.stride, count, index: 0, index_step: 0 };
-        self.accumulator.plane(cell, &rows);
-        self.count(cell, len, count as u64);
+        self.accumulator.plane(slot, &rows);
+        self.count(slot, len, count as u64);
         true
     }
 
-    /// Folds runs of neighbouring cells.
+    /// Folds runs of neighbouring slots.
     fn runs(
         &mut self,
         bytes: &'b [u8],
         (outer, inner): (&AxisRun<'_>, &AxisRun<'_>),
         offset: usize,
-        cell: usize,
+        slot: usize,
         index: u64,
     ) {
         let (count, len) = (outer.count, inner.count);
@@ -485,8 +493,8 @@ impl<'w, 'b> Walker<'w, 'b> {
             (&arena[start..start + count * len * self.compute.size()], len)
         };
         let runs = Runs { values, len, stride, count, index, index_step: outer.index };
-        self.accumulator.runs(cell, &runs);
-        self.count(cell, count, len as u64);
+        self.accumulator.runs(slot, &runs);
+        self.count(slot, count, len as u64);
     }
 
     /// Folds rows that are too narrow for lanes.
@@ -495,14 +503,14 @@ impl<'w, 'b> Walker<'w, 'b> {
         bytes: &'b [u8],
         (outer, inner): (&AxisRun<'_>, &AxisRun<'_>),
         offset: usize,
-        cell: usize,
+        slot: usize,
         index: u64,
     ) -> Result<(), ErrorKind> {
         let width = inner.count;
         let joined = JOINED / width;
         let is_dense = inner.stride == 1 && outer.stride == width;
         if is_dense && self.accumulator.is_uniform() && !self.indexed && outer.count >= 8 * joined {
-            // Several rows side by side form one wider row, whose cells are merged afterwards.
+            // Several rows side by side form one wider row, whose slots are merged afterwards.
             let mut wide = self.accumulator.fresh(joined * width)?;
             let full = outer.count / joined;
             let mut walker = Walker::new(&mut *wide, None, self.values, self.scratch);
@@ -513,16 +521,16 @@ impl<'w, 'b> Walker<'w, 'b> {
             wide.settle();
             self.accumulator.settle();
             for part in 0..joined {
-                self.accumulator.merge(cell, &*wide, part * width, width);
+                self.accumulator.merge(slot, &*wide, part * width, width);
             }
-            self.count(cell, width, (full * joined) as u64);
+            self.count(slot, width, (full * joined) as u64);
             let rest = AxisRun { count: outer.count - full * joined, ..*outer };
             if rest.count > 0 {
-                self.transposed(bytes, (&rest, inner), offset + full * joined * width, cell, index);
+                self.transposed(bytes, (&rest, inner), offset + full * joined * width, slot, index);
             }
             return Ok(());
         }
-        self.transposed(bytes, (outer, inner), offset, cell, index);
+        self.transposed(bytes, (outer, inner), offset, slot, index);
         Ok(())
     }
 
@@ -532,7 +540,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         bytes: &'b [u8],
         (outer, inner): (&AxisRun<'_>, &AxisRun<'_>),
         offset: usize,
-        cell: usize,
+        slot: usize,
         index: u64,
     ) {
         let (len, count) = (outer.count, inner.count);
@@ -540,7 +548,7 @@ impl<'w, 'b> Walker<'w, 'b> {
             // The index of a run grows by 1.
             for i in 0..len {
                 let (offset, index) = (offset + i * outer.stride, outer.index_at(index, i));
-                self.push(bytes, (offset, count, inner.stride), cell, index);
+                self.push(bytes, (offset, count, inner.stride), slot, index);
             }
             return;
         }
@@ -551,50 +559,50 @@ impl<'w, 'b> Walker<'w, 'b> {
         }
         let arena = bytemuck::cast_slice::<u64, u8>(&self.scratch.arena);
         let values = &arena[start..start + len * count * self.compute.size()];
-        self.accumulator.runs(cell, &Runs { values, len, stride: len, count, index, index_step: 0 });
-        self.count(cell, count, len as u64);
+        self.accumulator.runs(slot, &Runs { values, len, stride: len, count, index, index_step: 0 });
+        self.count(slot, count, len as u64);
     }
 
-    fn row(&mut self, bytes: &'b [u8], lane: &AxisRun<'_>, offset: usize, cell: usize, index: u64) {
-        if self.values.chooses() || lane.keep.is_some() {
-            return self.choose(bytes, lane, offset, cell, index);
+    fn row(&mut self, bytes: &'b [u8], axis: &AxisRun<'_>, offset: usize, slot: usize, index: u64) {
+        if self.values.chooses() || axis.keep.is_some() {
+            return self.choose(bytes, axis, offset, slot, index);
         }
-        match lane.cells {
-            CellStep::Same if !self.indexed || lane.index == 1 => {
-                let one = AxisRun { count: 1, stride: lane.count * lane.stride, ..SINGLE };
-                self.runs(bytes, (&one, lane), offset, cell, index);
+        match axis.slots {
+            SlotStep::Same if !self.indexed || axis.index == 1 => {
+                let one = AxisRun { count: 1, stride: axis.count * axis.stride, ..SINGLE };
+                self.runs(bytes, (&one, axis), offset, slot, index);
             }
-            CellStep::Each(1) if !self.indexed || lane.index == 0 => {
-                self.push(bytes, (offset, lane.count, lane.stride), cell, index);
+            SlotStep::Each(1) if !self.indexed || axis.index == 0 => {
+                self.push(bytes, (offset, axis.count, axis.stride), slot, index);
             }
-            CellStep::Group { groups, first, stride } if !self.indexed || lane.index <= 1 => {
-                let of = |group: u32| cell + (group - first) as usize * stride;
+            SlotStep::Group { groups, first, stride } if !self.indexed || axis.index <= 1 => {
+                let of = |group: u32| slot + (group - first) as usize * stride;
                 let runs = 1 + groups.windows(2).filter(|pair| pair[0] != pair[1]).count();
-                if stride == 1 && lane.index == 0 && groups.windows(2).all(|pair| pair[1] == pair[0] + 1) {
-                    self.push(bytes, (offset, lane.count, lane.stride), of(groups[0]), index);
-                } else if runs * GROUP_RUN <= groups.len() && (!self.indexed || lane.index == 1) {
+                if stride == 1 && axis.index == 0 && groups.windows(2).all(|pair| pair[1] == pair[0] + 1) {
+                    self.push(bytes, (offset, axis.count, axis.stride), of(groups[0]), index);
+                } else if runs * GROUP_RUN <= groups.len() && (!self.indexed || axis.index == 1) {
                     let mut at = 0;
                     for run in groups.chunk_by(|a, b| a == b) {
                         let one = AxisRun { count: 1, stride: 0, ..SINGLE };
-                        let part = AxisRun { count: run.len(), cells: CellStep::Same, ..*lane };
-                        let offset = offset + at * lane.stride;
-                        self.runs(bytes, (&one, &part), offset, of(run[0]), lane.index_at(index, at));
+                        let part = AxisRun { count: run.len(), slots: SlotStep::Same, ..*axis };
+                        let offset = offset + at * axis.stride;
+                        self.runs(bytes, (&one, &part), offset, of(run[0]), axis.index_at(index, at));
                         at += run.len();
                     }
                 } else {
-                    self.choose(bytes, lane, offset, cell, index);
+                    self.choose(bytes, axis, offset, slot, index);
                 }
             }
-            _ => self.choose(bytes, lane, offset, cell, index),
+            _ => self.choose(bytes, axis, offset, slot, index),
         }
     }
 
     /// Folds a row value by value, or a row with excluded values.
-    fn choose(&mut self, bytes: &'b [u8], lane: &AxisRun<'_>, offset: usize, cell: usize, index: u64) {
+    fn choose(&mut self, bytes: &'b [u8], axis: &AxisRun<'_>, offset: usize, slot: usize, index: u64) {
         let mut done = 0;
-        while done < lane.count {
-            let count = CHOSEN.min(lane.count - done);
-            self.choose_some(bytes, lane, done..done + count, offset, (cell, index));
+        while done < axis.count {
+            let count = CHOSEN.min(axis.count - done);
+            self.choose_some(bytes, axis, done..done + count, offset, (slot, index));
             done += count;
         }
     }
@@ -602,22 +610,22 @@ impl<'w, 'b> Walker<'w, 'b> {
     fn choose_some(
         &mut self,
         bytes: &'b [u8],
-        lane: &AxisRun<'_>,
+        axis: &AxisRun<'_>,
         range: std::ops::Range<usize>,
         offset: usize,
-        (cell, index): (usize, u64),
+        (slot, index): (usize, u64),
     ) {
         if self.scratch.chosen.count > CHOSEN {
             self.flush_chosen();
         }
         let (size, count) = (self.compute.size(), range.len());
-        let offset = offset + range.start * lane.stride;
-        let stored = self.stored(bytes, offset, count, lane.stride);
+        let offset = offset + range.start * axis.stride;
+        let stored = self.stored(bytes, offset, count, axis.stride);
         let start = if stored.is_some() {
             0
         } else {
             let start = self.room(count);
-            self.widen(bytes, offset, (count, lane.stride), start);
+            self.widen(bytes, offset, (count, axis.stride), start);
             start
         };
         let Scratch { arena, mask, present, chosen, .. } = &mut *self.scratch;
@@ -632,12 +640,12 @@ impl<'w, 'b> Walker<'w, 'b> {
             present.clear();
             present.resize(count, true);
             missing.mask(values, present);
-            let keep = |place: usize| lane.keep.is_none_or(|keep| keep[range.start + place]);
+            let keep = |place: usize| axis.keep.is_none_or(|keep| keep[range.start + place]);
             let skipped = present.iter().enumerate().filter(|(place, present)| !**present && keep(*place));
             self.skipped += skipped.count() as u64;
             mask.iter_mut().zip(&*present).for_each(|(mask, &present)| *mask &= present);
         }
-        if let Some(keep) = lane.keep {
+        if let Some(keep) = axis.keep {
             mask.iter_mut().zip(&keep[range.clone()]).for_each(|(mask, &keep)| *mask &= keep);
         }
         let before = chosen.count;
@@ -660,36 +668,36 @@ impl<'w, 'b> Walker<'w, 'b> {
         }
         let passed = end - before;
         self.entered += passed as u64;
-        if matches!(lane.cells, CellStep::Same) && !self.indexed && passed >= 32 {
-            // All values belong to one cell: fold them directly.
+        if matches!(axis.slots, SlotStep::Same) && !self.indexed && passed >= 32 {
+            // All values belong to one slot: fold them directly.
             let chosen = &bytemuck::cast_slice::<u64, u8>(&chosen.values)[before * size..end * size];
             if size == 4 || before == 0 || chosen.as_ptr().addr().is_multiple_of(8) {
                 let runs =
                     Runs { values: chosen, len: passed, stride: passed, count: 1, index: 0, index_step: 0 };
-                self.accumulator.runs(cell, &runs);
+                self.accumulator.runs(slot, &runs);
                 if let Some(counts) = &mut self.counts {
-                    counts[cell] += passed as u64;
+                    counts[slot] += passed as u64;
                 }
                 return;
             }
         }
         chosen.count = end;
         let places = range.zip(&*mask).filter(|(_, passes)| **passes).map(|(place, _)| place);
-        let cell_of = |place: usize| u32::try_from(cell + lane.cells.offset(place)).unwrap_or(u32::MAX);
+        let slot_of = |place: usize| u32::try_from(slot + axis.slots.offset(place)).unwrap_or(u32::MAX);
         if self.indexed {
-            let indices = places.clone().map(|place| lane.index_at(index, place));
+            let indices = places.clone().map(|place| axis.index_at(index, place));
             chosen.indices.extend(indices);
         }
-        chosen.cells.extend(places.map(cell_of));
+        chosen.slots.extend(places.map(slot_of));
     }
 }
 
 /// The row of a piece that is a single value.
 const SINGLE: AxisRun<'static> =
-    AxisRun { first: 0, count: 1, stride: 1, cells: CellStep::Same, index: 1, keep: None };
+    AxisRun { first: 0, count: 1, stride: 1, slots: SlotStep::Same, index: 1, keep: None };
 
-impl CellStep<'_> {
-    /// Offset from the cell of the first position to the cell of position `i`.
+impl SlotStep<'_> {
+    /// Offset from the slot of the first position to the slot of position `i`.
     pub(crate) fn offset(&self, i: usize) -> usize {
         match *self {
             Self::Same => 0,

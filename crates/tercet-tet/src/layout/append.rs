@@ -71,8 +71,6 @@ pub struct Appended {
     pub count: u64,
     /// Datasets with the same axis that keep their extent.
     pub shorter: Vec<String>,
-    /// The first new label that an earlier position has already.
-    pub repeated_label: Option<String>,
     /// The datasets whose new values are rounded like the stored ones.
     pub rounded: Vec<(String, Rounding)>,
 }
@@ -229,7 +227,7 @@ impl Layout {
         if let (Some((axis, extent)), false) = (shorter.axis, append.allow_partial) {
             return Err(AppendError::LeftBehind { axis, extent, datasets: shorter.names }.into());
         }
-        let (keys, repeated_label) = self.check_labels(append, &parts, count)?;
+        let keys = self.check_labels(append, &parts, count)?;
         let mut grids = Vec::with_capacity(parts.len());
         for part in &parts {
             grids.push(self.longer(part, count)?);
@@ -253,7 +251,7 @@ impl Layout {
         }
         self.check_metadata()?;
         let datasets = parts.iter().map(|part| part.id).collect();
-        Ok(Appended { datasets, count, shorter: shorter.names, repeated_label, rounded })
+        Ok(Appended { datasets, count, shorter: shorter.names, rounded })
     }
 
     /// Checks an array against its dataset; returns the number of new positions.
@@ -330,19 +328,18 @@ impl Layout {
         Ok(left)
     }
 
-    /// Checks the labels of the new positions; returns the key of the labels of each part, and a label that occurs again.
+    /// Checks the labels of the new positions; returns the key of the labels of each part.
     fn check_labels(
         &self,
         append: &Append,
         parts: &[Part],
         count: u64,
-    ) -> Result<(Vec<Option<String>>, Option<String>), LayoutError> {
+    ) -> Result<Vec<Option<String>>, LayoutError> {
         let keys: Vec<Option<String>> =
             parts.iter().map(|part| self.labels_key(part.id, part.axis).map(str::to_owned)).collect();
         let axis = || append.axis.clone();
         let labelled = parts.iter().zip(&keys).find(|(_, key)| key.is_some());
         match (&append.labels, labelled) {
-            (None, None) => Ok((keys, None)),
             (None, Some((part, _))) => {
                 let dataset = self.datasets[part.id.0].name.clone();
                 Err(AppendError::NoLabels { dataset, axis: part.shown.clone() }.into())
@@ -351,12 +348,7 @@ impl Layout {
             (Some(labels), Some(_)) if labels.len() as u64 != count => {
                 Err(AppendError::LabelCount { axis: axis(), count, found: labels.len() }.into())
             }
-            (Some(labels), Some((part, key))) => {
-                let coord = key.as_ref().and_then(|key| self.dataset_info(part.id)?.coords.get(key));
-                let known: BTreeSet<&String> = coord.iter().flat_map(|coord| &coord.labels).collect();
-                let repeated = labels.iter().find(|label| known.contains(label)).cloned();
-                Ok((keys, repeated))
-            }
+            (None, None) | (Some(_), Some(_)) => Ok(keys),
         }
     }
 

@@ -73,7 +73,8 @@ impl fmt::Display for LayoutError {
             Self::NoZstd => write!(f, "zstd is not part of this build (cargo feature `zstd`)"),
             Self::Rounding { dataset, reason } => write!(f, "dataset {}: {reason}", q(dataset)),
             Self::DimNames { dataset, rank, found } => {
-                write!(f, "dataset {} has {rank} axes, but {found} names are given", q(dataset))
+                let axes = if *rank == 1 { "1 axis".to_owned() } else { format!("{rank} axes") };
+                write!(f, "dataset {} has {axes}, but {} given", q(dataset), names_are(*found))
             }
             Self::NoSuchAxis { dataset, axis, .. } => {
                 write!(f, "dataset {} has no axis {}", q(dataset), q(axis))
@@ -124,6 +125,11 @@ impl fmt::Display for LayoutError {
             }
         }
     }
+}
+
+/// `1 name is`, `3 names are`
+fn names_are(count: usize) -> String {
+    if count == 1 { "1 name is".to_owned() } else { format!("{count} names are") }
 }
 
 impl std::error::Error for LayoutError {}

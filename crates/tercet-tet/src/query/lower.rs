@@ -1,9 +1,9 @@
 //! Lowers a query document to the request that the typed API makes.
 
-use super::Query;
 use super::alignment::Alignment;
 use super::run::RunOptions;
-use crate::compute::{Request, Settings, check_reversed, groups_of, reduced_dims};
+use super::{Kind, Query};
+use crate::compute::{Request, Settings, check_reversed, dropped_axes, groups_of, reduced_dims};
 use crate::error::{Error, ErrorKind};
 use crate::file::{Dataset, File};
 use crate::query::resolved::{Resolved, Role};
@@ -36,16 +36,34 @@ impl Query {
         self.alignment(file, &dataset).map_err(|error| file.error(error.into()))
     }
 
+    /// Reduces the axes of which a single position is selected; those of groups and matrices are kept.
+    fn drop_single(&self, resolved: &mut Resolved) {
+        let single = std::mem::take(&mut resolved.dropped);
+        if let Some(operation) = &mut resolved.operation {
+            let is_kept = match operation.kind {
+                Kind::Transform { .. } | Kind::Covariance | Kind::Correlation => true,
+                _ => self.flat.group_by.is_some(),
+            };
+            for &axis in single.iter().filter(|_| !is_kept) {
+                if matches!(operation.roles[axis], Role::Kept) {
+                    operation.roles[axis] = Role::Reduced;
+                }
+            }
+        }
+        resolved.dropped = dropped_axes(single, resolved.operation.as_ref());
+    }
+
     pub(crate) fn lower<'f>(
         &self,
         dataset: &Dataset<'f>,
         settings: Settings,
     ) -> Result<Request<'f>, ErrorKind> {
         let mut resolved = self.resolve(dataset, settings.as_reference)?;
+        self.drop_single(&mut resolved);
         let values = self.values.unwrap_or(settings.values);
         values.apply(dataset, &mut resolved)?;
         let settings = Settings { execution: *self.execution(), values, ..settings };
-        let ops: Vec<super::Kind> = resolved.operation.iter().map(|operation| operation.kind).collect();
+        let ops: Vec<Kind> = resolved.operation.iter().map(|operation| operation.kind).collect();
         if let Some(operation) = &resolved.operation {
             check_reversed(dataset, &resolved.reversed, operation).map_err(Error::into_kind)?;
         } else if resolved.spill.is_some() && resolved.reversed.contains(&true) {
@@ -53,16 +71,17 @@ impl Query {
             return Err(ErrorKind::Compute { dataset: dataset.name().into(), detail });
         }
         let dims = dims(dataset, &resolved).map_err(Error::into_kind)?;
-        Ok(Request { dataset: *dataset, resolved, ops, dims, settings, weights: None, dropped: Vec::new() })
+        Ok(Request { dataset: *dataset, resolved, ops, dims, settings, weights: None })
     }
 }
 
 /// Dimensions of the result; of the selection without a reduction.
 fn dims(dataset: &Dataset<'_>, resolved: &Resolved) -> Result<Vec<crate::compute::Dim>, Error> {
     let axes = resolved.selection.axes();
-    let kept = vec![Role::Kept; axes.len()];
+    let role = |axis| if resolved.dropped.contains(&axis) { Role::Reduced } else { Role::Kept };
+    let kept: Vec<Role> = (0..axes.len()).map(role).collect();
     let roles = match &resolved.operation {
-        Some(operation) if !matches!(operation.kind, super::Kind::Transform { .. }) => &operation.roles,
+        Some(operation) if !matches!(operation.kind, Kind::Transform { .. }) => &operation.roles,
         _ => &kept,
     };
     let by_labels = |axis: &usize| matches!(&roles[*axis], Role::Grouped(groups) if groups.size == 0);

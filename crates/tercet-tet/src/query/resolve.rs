@@ -8,7 +8,7 @@ pub(crate) mod tests;
 
 use std::sync::Arc;
 
-use tercet_core::tensor::{AxisSlice, IndexSlice};
+use tercet_core::tensor::{AxisSlice, IndexSlice, SelectionError};
 use tercet_core::{ElementType, Selection, escape};
 
 use super::Query;
@@ -25,6 +25,34 @@ use fill::Fill;
 /// The limit of columns of a covariance.
 const MAX_VARIABLES: u64 = 1024;
 
+/// The selection of one axis.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    slice: AxisSlice,
+    is_reversed: bool,
+    /// Whether a number or a label selects a single position.
+    is_single: bool,
+}
+
+impl Entry {
+    fn new(slice: AxisSlice, is_reversed: bool) -> Self {
+        Self { slice, is_reversed, is_single: false }
+    }
+
+    fn resolve(index: IndexSlice, axis: usize, extent: u64) -> Result<Self, SelectionError> {
+        let (slice, is_reversed) = index.resolve(axis, extent)?;
+        Ok(Self { slice, is_reversed, is_single: index.is_single })
+    }
+}
+
+/// The selection of a query.
+struct Selected {
+    selection: Selection,
+    reversed: Vec<bool>,
+    /// Axes of which a number or a label selects a single position.
+    single: Vec<usize>,
+}
+
 /// The fill value of a dataset; `None` if there is none, or if it is no number.
 pub(crate) fn fill_value_of(dataset: &Dataset<'_>) -> Option<Scalar> {
     Fill::for_dataset(dataset).value().ok().flatten()
@@ -34,7 +62,8 @@ impl Query {
     /// Binds the query to a dataset.
     /// The reference needs one slice for each axis.
     pub(crate) fn resolve(&self, dataset: &Dataset<'_>, as_reference: bool) -> Result<Resolved, ErrorKind> {
-        let (selection, reversed) = self.resolve_selection(dataset, as_reference)?;
+        let selected = self.resolve_selection(dataset, as_reference)?;
+        let selection = selected.selection;
         let fill = Fill::for_dataset(dataset);
         let operation = self.resolve_operation(dataset, &selection, &fill)?;
         let positions = self.resolve_label_filter(dataset, &selection)?;
@@ -46,7 +75,9 @@ impl Query {
         let filter = self.flat.filter.as_ref().map(|filter| filter_of(&filter.value));
         Ok(Resolved {
             filter,
-            reversed,
+            reversed: selected.reversed,
+            // The reference knows slices only, which keep their axes.
+            dropped: if as_reference { Vec::new() } else { selected.single },
             fill: self.needed_fill(&fill, dataset)?,
             values: Values::default(),
             selection,
@@ -71,16 +102,13 @@ impl Query {
         }
     }
 
-    fn resolve_selection(
-        &self,
-        dataset: &Dataset<'_>,
-        as_reference: bool,
-    ) -> Result<(Selection, Vec<bool>), ErrorKind> {
+    fn resolve_selection(&self, dataset: &Dataset<'_>, as_reference: bool) -> Result<Selected, ErrorKind> {
         let shape = dataset.shape();
-        let mut slices: Vec<(AxisSlice, bool)> =
-            shape.iter().map(|&extent| (AxisSlice::full(extent), false)).collect();
+        let mut slices: Vec<Entry> =
+            shape.iter().map(|&extent| Entry::new(AxisSlice::full(extent), false)).collect();
         let Some(selection) = &self.flat.selection else {
-            return Ok((Selection::full(shape), vec![false; shape.len()]));
+            let (selection, reversed) = (Selection::full(shape), vec![false; shape.len()]);
+            return Ok(Selected { selection, reversed, single: Vec::new() });
         };
         match &selection.value {
             Selecting::List(list) => {
@@ -122,10 +150,12 @@ impl Query {
                 }
             }
         }
-        let (axes, reversed) = slices.into_iter().unzip();
+        let reversed = slices.iter().map(|entry| entry.is_reversed).collect();
+        let single = (0..slices.len()).filter(|&axis| slices[axis].is_single).collect();
+        let axes = slices.into_iter().map(|entry| entry.slice).collect();
         let selection = Selection::new(axes, shape)
             .map_err(|error| self.source.error(&selection.key, QueryErrorKind::invalid(error.to_string())))?;
-        Ok((selection, reversed))
+        Ok(Selected { selection, reversed, single })
     }
 
     /// The selection of one axis, in a list or by name.
@@ -135,7 +165,7 @@ impl Query {
         axis: usize,
         entry: &AxisEntry,
         (path, in_list): (&str, bool),
-    ) -> Result<(AxisSlice, bool), ErrorKind> {
+    ) -> Result<Entry, ErrorKind> {
         let extent = dataset.shape()[axis];
         let invalid = |detail: String| self.source.error(path, QueryErrorKind::Invalid { detail });
         let labels = match entry {
@@ -159,12 +189,12 @@ impl Query {
                     return Err(invalid(format!("is {number:?}, but a position is a whole number")).into());
                 }
                 let slice = IndexSlice { start: Some(*number as i64), is_single: true, ..IndexSlice::FULL };
-                return Ok(slice.resolve(axis, extent).map_err(|error| invalid(error.to_string()))?);
+                return Ok(Entry::resolve(slice, axis, extent).map_err(|error| invalid(error.to_string()))?);
             }
             AxisEntry::Text(text) if in_list => {
                 let slice = IndexSlice::parse(text)
                     .ok_or_else(|| invalid(format!("`{}` is not `start:stop:step`", excerpt(text))))?;
-                return Ok(slice.resolve(axis, extent).map_err(|error| invalid(error.to_string()))?);
+                return Ok(Entry::resolve(slice, axis, extent).map_err(|error| invalid(error.to_string()))?);
             }
             AxisEntry::Number(number) => LabelSelection::One(Label::Number(*number)),
             AxisEntry::Text(text) => match dataset.coordinates(axis).map_err(Error::into_kind)? {
@@ -178,7 +208,8 @@ impl Query {
             return Err(invalid(detail).into());
         };
         let (start, stop) = coordinates.find(&labels).map_err(|error| invalid(error.to_string()))?;
-        Ok((AxisSlice { start, stop, step: 1 }, false))
+        let is_single = coordinates.is_single(&labels, (start, stop));
+        Ok(Entry { is_single, ..Entry::new(AxisSlice { start, stop, step: 1 }, false) })
     }
 
     fn resolve_slice(
@@ -187,7 +218,7 @@ impl Query {
         axis: usize,
         slice: &AxisObject,
         path: &str,
-    ) -> Result<(AxisSlice, bool), QueryError> {
+    ) -> Result<Entry, QueryError> {
         let extent = dataset.shape()[axis];
         let is_negative = |number: &Nullable<Position>| number.0.is_some_and(|number| number.0 < 0);
         if [&slice.start, &slice.stop, &slice.step].into_iter().any(is_negative) {
@@ -199,7 +230,7 @@ impl Query {
             let (start, stop) = (number(&slice.start), number(&slice.stop));
             let step = number(&slice.step).unwrap_or(1);
             let slice = IndexSlice { start, stop, step, is_single: false };
-            return slice.resolve(axis, extent).map_err(|error| invalid(error.to_string()));
+            return Entry::resolve(slice, axis, extent).map_err(|error| invalid(error.to_string()));
         }
         let unsigned =
             |number: &Nullable<Position>| number.0.map(|number| u64::try_from(number.0).unwrap_or(u64::MAX));
@@ -225,7 +256,7 @@ impl Query {
         check_order(Some(start), stop, &format!("{path}.{stop_key}"), &self.source)?;
         let step = unsigned(&slice.step).unwrap_or(1);
         check_step(start, step, &format!("{path}.step"), &self.source)?;
-        Ok((AxisSlice { start, stop: stop.unwrap_or(extent), step }, false))
+        Ok(Entry::new(AxisSlice { start, stop: stop.unwrap_or(extent), step }, false))
     }
 
     /// The first position with this label.

@@ -15,6 +15,8 @@ pub(crate) struct Resolved {
     pub(crate) selection: Selection,
     /// Axes whose positions are in descending order in the result.
     pub(crate) reversed: Vec<bool>,
+    /// Axes of a single selected position that are no dimensions of the result.
+    pub(crate) dropped: Vec<usize>,
     pub(crate) operation: Option<Operation>,
     /// Elements to include; folds skip the others.
     pub(crate) filter: Option<Filter>,

@@ -80,6 +80,9 @@ impl Serialize for One<'_> {
             map.serialize_entry("below", &below)?;
             map.serialize_entry("above", &above)?;
         }
+        if let Some(nan) = array.nan {
+            map.serialize_entry("nan", &nan)?;
+        }
         match (&array.values, source) {
             (_, Source::None) | (ResultValues::Unread(_), Source::Results) => {}
             (_, Source::Lazy(values)) => {

@@ -52,7 +52,7 @@ pub(super) fn positions(
                 );
             }
         };
-        if request.dropped.contains(&axis) {
+        if request.resolved.dropped.contains(&axis) {
             continue;
         }
         // The number of results after a dimension.

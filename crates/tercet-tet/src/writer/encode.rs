@@ -51,6 +51,7 @@ pub(super) const UNWRITTEN: u8 = 0xff;
 pub(crate) const MISSING: u8 = 0xfe;
 
 /// An encoded chunk.
+#[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) row: u64,
     pub(crate) codec: Codec,
@@ -61,6 +62,7 @@ pub(crate) struct Encoded {
 }
 
 /// Encodes chunks; shared by threads.
+#[derive(Debug)]
 pub(crate) struct Encoder {
     pub(crate) dtype: tercet_core::ElementType,
     pub(super) compression: Compression,

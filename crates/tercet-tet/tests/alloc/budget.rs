@@ -53,7 +53,7 @@ fn computations_stay_within_their_budget() {
                     "{name}, chunks of {chunks:?}, {compression:?}: {peak} bytes, result {result}, budget {budget}"
                 );
             };
-            // Numbers of each cell that the driver computes.
+            // Numbers of each slot that the driver computes.
             for (op, width) in [
                 (Op::Mean, 1),
                 (Op::Max, 1),
@@ -66,17 +66,17 @@ fn computations_stay_within_their_budget() {
             ] {
                 for axes in [&[0usize][..], &[1], &[2], &[0, 1], &[1, 2], &[]] {
                     let kept = |axis: &usize| !axes.is_empty() && !axes.contains(axis);
-                    let cells: u64 = (0..3).filter(kept).map(|axis| SHAPE[axis]).product();
+                    let slots: u64 = (0..3).filter(kept).map(|axis| SHAPE[axis]).product();
                     let run = || drop(select.reduce([op]).over(axes.iter().copied()).run().unwrap());
-                    check(&format!("{op:?} over {axes:?}"), cells * 8 * width, &run);
+                    check(&format!("{op:?} over {axes:?}"), slots * 8 * width, &run);
                 }
             }
             for (axis, extent) in SHAPE.into_iter().enumerate() {
                 let windows = (extent - 12).div_ceil(6) + 1;
-                let cells = SHAPE.iter().product::<u64>() / extent * windows;
+                let slots = SHAPE.iter().product::<u64>() / extent * windows;
                 let window = || Window::rolling(axis, 12).step(6);
                 let run = || drop(select.mean([axis]).window(window()).run().unwrap());
-                check(&format!("windows of axis {axis}"), cells * 8, &run);
+                check(&format!("windows of axis {axis}"), slots * 8, &run);
             }
             let output = directory.path().join("z.bin");
             let select = select.overwrite(true);

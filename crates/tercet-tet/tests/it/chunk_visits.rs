@@ -29,21 +29,30 @@ fn write(chunks: [u64; 3], compression: Compression) -> (Vec<u8>, Vec<f32>) {
     (writer.finish().unwrap().output, values)
 }
 
-/// Number of reads of each chunk of a selection, and the bytes that were read outside of the chunks.
-fn reads(source: &Counting<Memory>, dataset: &Dataset<'_>, selection: &Selection) -> (Vec<usize>, u64) {
-    let spans = source.spans();
-    let grid = dataset.grid().unwrap();
-    let touched = grid.touched(selection);
-    let mut chunks: BTreeMap<u64, usize> =
-        touched.iter().map(|coords| (dataset.chunk_ref(&coords[..3]).unwrap().span.start(), 0)).collect();
+/// How often the bytes of each chunk of a selection were read, and the bytes that were read outside of the chunks. Chunks
+/// may be read in pieces, and several at once.
+fn reads(source: &Counting<Memory>, dataset: &Dataset<'_>, selection: &Selection) -> (Vec<u64>, u64) {
+    let read = source.spans();
+    let touched = dataset.grid().unwrap().touched(selection);
+    let spans = touched.iter().map(|coords| dataset.chunk_ref(&coords[..3]).unwrap().span);
+    let mut chunks: BTreeMap<u64, (Span, u64)> = spans.map(|span| (span.end(), (span, 0))).collect();
     let mut other = 0;
-    for span in spans {
-        match chunks.get_mut(&span.start()) {
-            Some(count) => *count += 1,
-            None => other += span.len(),
+    for span in read {
+        other += span.len();
+        for (chunk, bytes) in chunks.range_mut(span.start() + 1..).map(|(_, chunk)| chunk) {
+            if chunk.start() >= span.end() {
+                break;
+            }
+            let common = chunk.end().min(span.end()) - chunk.start().max(span.start());
+            *bytes += common;
+            other -= common;
         }
     }
-    (chunks.into_values().collect(), other)
+    let times = |(chunk, bytes): (Span, u64)| {
+        assert!(bytes.is_multiple_of(chunk.len()), "{bytes} bytes of {chunk:?}");
+        bytes / chunk.len()
+    };
+    (chunks.into_values().map(times).collect(), other)
 }
 
 /// Calls `check` with every layout on one thread and on several; sources copy bytes if chunks are raw.

@@ -67,7 +67,7 @@ fn parts_are_selected_by_position_and_label() {
     let map = part.mean(["time"]).run().unwrap();
     let wanted: Vec<f64> = (1..5).map(|lat| (3..9).map(|time| at(time, lat, 4)).sum::<f64>() / 6.0).collect();
     assert!(numbers(&map.tensor).iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-12));
-    assert_eq!(map.tensor.shape()[..], [4, 1]);
+    assert_eq!(map.tensor.shape()[..], [4]);
     let labels = ["50", "40", "30", "20"].map(str::to_owned);
     assert_eq!(
         (map.dims[0].name.as_deref(), map.dims[0].labels.as_deref()),
@@ -173,6 +173,31 @@ fn windows_share_a_visit() {
         }
         assert!(numbers(&all[0].tensor).iter().any(|value| value.is_nan()));
         assert!(all[1].tensor.as_slice::<i64>().unwrap().contains(&-1));
+    }
+}
+
+/// Counts and flags of no values are those of an empty array: 0, and true for `all_finite`.
+#[test]
+fn windows_without_values_have_counts_and_flags() {
+    let values = [1.0, f64::NAN, f64::INFINITY, 2.0, -1.0, -2.0];
+    let file = table(&values, 1);
+    let part = file.dataset("t").unwrap().select().filter(Comparison::Gt(Scalar::Whole(0)));
+    let ops = [Op::AllFinite, Op::AnyNan, Op::AnyInf, Op::NanCount, Op::InfCount, Op::Count, Op::Sum];
+    for window in [Window::rolling(0, 2).step(2), Window::bins(0, 2)] {
+        let found = part.reduce(ops).over([0]).window(window).run_all().unwrap();
+        let expected = [
+            // The values are 1, then inf and 2, then none.
+            [1.0, 0.0, 1.0],
+            [0.0, 0.0, 0.0],
+            [0.0, 1.0, 0.0],
+            [0.0, 0.0, 0.0],
+            [0.0, 1.0, 0.0],
+            [1.0, 2.0, 0.0],
+        ];
+        for ((found, expected), op) in found.iter().zip(expected).zip(ops) {
+            assert_eq!(numbers(&found.tensor), expected, "{op:?}");
+        }
+        assert!(numbers(&found[6].tensor)[2].is_nan());
     }
 }
 
@@ -590,8 +615,7 @@ fn a_part_of_a_time_keeps_its_axis() {
     let values: Vec<f64> = (0..6).map(f64::from).collect();
     writer.array(id, TensorView::from_slice(&[3, 2], &values).unwrap()).unwrap();
     let file = File::from_bytes("months", writer.finish().unwrap().output).unwrap();
-    let shape =
-        |label: &str| file.dataset("m").unwrap().select().sel("time", label).unwrap().squeeze().shape();
+    let shape = |label: &str| file.dataset("m").unwrap().select().sel("time", label).unwrap().shape();
     assert_eq!(shape("2024-02"), [1, 2]);
     assert_eq!(shape("2024-02-01"), [2]);
     assert_eq!(shape("2024"), [3, 2]);

@@ -376,7 +376,7 @@ fn check(case: &QueryCase) -> Result<(), TestCaseError> {
     for (number, (expected, found)) in expected.iter().zip(&first).enumerate() {
         prop_assert!(
             expected.agrees(found),
-            "{}: cell {} is {}, expected {:?} of {:?}",
+            "{}: element {} is {}, expected {:?} of {:?}",
             document,
             number,
             found,

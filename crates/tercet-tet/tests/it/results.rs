@@ -7,8 +7,8 @@ use tercet_core::progress::NoProgress;
 use tercet_core::tensor::IndexSlice;
 use tercet_core::{ElementType, TensorView};
 use tercet_tet::{
-    Compression, File, Group, Layout, Op, Reduce, ResultValues, TimePart, Weights, Window, Writer,
-    WriterOptions,
+    Compression, File, Group, LabelSelection, Layout, Method, Op, Query, Reduce, ResultValues, RunOptions,
+    Syntax, TimePart, Weights, Window, Writer, WriterOptions,
 };
 
 /// `t`, f32, time × lat × lon, with coordinates.
@@ -226,7 +226,7 @@ fn damaged_coordinates_do_not_refuse_positions() {
     let read = part.clone().results(false).unwrap();
     assert_eq!(read.warnings.len(), 2, "{:?}", read.warnings);
     assert!(read.warnings[1].contains("`valid_min` is `2`"), "{:?}", read.warnings);
-    let first = part.clone().isel("time", 0).unwrap().squeeze().arg_max(["x"]).request().unwrap();
+    let first = part.clone().isel("time", 0).unwrap().arg_max(["x"]).request().unwrap();
     let first = first.results(&NoProgress).unwrap();
     assert_eq!((first.warnings.len(), first.single[0].1.text(0)), (2, "1".to_owned()));
     let error = part.sel("time", 1e9).unwrap_err().to_string();
@@ -285,22 +285,113 @@ fn groups_by_time_are_named_after_the_part() {
 }
 
 #[test]
-fn single_labels_are_no_dimensions_if_squeezed() {
+fn single_labels_are_no_dimensions() {
     let file = sample();
     let t = file.dataset("t").unwrap();
-    let whole = t.select().sel("lat", 80.0).unwrap();
-    let kept = whole.results(false).unwrap();
-    assert_eq!(kept.arrays[0].shape(), [12, 1, 2]);
-    let squeezed = whole.squeeze();
-    assert_eq!(squeezed.shape(), [12, 2]);
-    let results = squeezed.results(false).unwrap();
+    let single = t.select().sel("lat", 80.0).unwrap();
+    let kept = single.clone().keep_single();
+    assert_eq!(kept.results(false).unwrap().arrays[0].shape(), [12, 1, 2]);
+    assert_eq!(kept.read().unwrap().shape()[..], [12, 1, 2]);
+    assert_eq!(single.shape(), [12, 2]);
+    let results = single.results(false).unwrap();
     assert_eq!(results.arrays[0].shape(), [12, 2]);
     assert_eq!(results.single[0].1.text(0), "80");
-    let by_time = squeezed.mean(["lon"]).request().unwrap().results(&NoProgress).unwrap();
+    let (read, decoded) = (single.read().unwrap(), single.read_decoded().unwrap());
+    assert_eq!((&read.shape()[..], read.bytes()), (&[12, 2][..], decoded.bytes()));
+    assert_eq!(decoded.shape(), read.shape());
+    let centred = single.transform(Method::Center).over(["time"]).in_memory().run().unwrap();
+    assert_eq!(centred.tensor.unwrap().shape()[..], [12, 2]);
+    assert_eq!(centred.dims.len(), 2);
+    // Matrices have the other axis twice, also if one position of it is selected.
+    let two = t.select().isel("lon", 0).unwrap();
+    assert_eq!(two.mean(["time"]).run().unwrap().tensor.shape()[..], [3]);
+    let by_time = single.mean(["lon"]).request().unwrap().results(&NoProgress).unwrap();
     assert_eq!(by_time.arrays[0].shape(), [12]);
     assert_eq!(by_time.arrays[0].attrs["cell_methods"], "height: mean lon: mean");
-    let var = squeezed.var(["lon"]).request().unwrap().results(&NoProgress).unwrap();
+    let var = single.var(["lon"]).request().unwrap().results(&NoProgress).unwrap();
     assert_eq!(var.arrays[0].units(), Some("(m s-1)2"));
+}
+
+/// The same selection in a document and in the typed API has results of the same dimensions: a single number or label, and
+/// the nearest label, drop their axis; ranges and parts of times keep it.
+#[test]
+fn documents_drop_the_same_axes() {
+    let file = sample();
+    let t = file.dataset("t").unwrap();
+    let all = || t.select();
+    let slices = |text: &str| all().slices(text).unwrap();
+    let cases = [
+        (r"[0, {}, -1]", slices("0,:,-1")),
+        (r#"["0", "...", ":"]"#, slices("0,...,:")),
+        (r#"["0:1", "..."]"#, slices("0:1")),
+        (r#"[{"start": 0, "stop": 1}, {}, {}]"#, slices("0:1")),
+        (r#"{"lat": 80}"#, all().sel("lat", 80.0).unwrap()),
+        (r#"{"lat": "80"}"#, all().sel("lat", "80").unwrap()),
+        (r#"{"lat": {"from": 80, "to": 80}}"#, all().sel("lat", 80.0..=80.0).unwrap()),
+        (r#"{"lat": {"nearest": 79}}"#, all().sel("lat", LabelSelection::nearest(79.0)).unwrap()),
+        (r#"{"time": "2023-11-20"}"#, all().sel("time", "2023-11-20").unwrap()),
+        (r#"{"time": "2023-12"}"#, all().sel("time", "2023-12").unwrap()),
+        (
+            r#"{"time": "2023-11", "lat": 80}"#,
+            all().sel("time", "2023-11").unwrap().sel("lat", 80.0).unwrap(),
+        ),
+    ];
+    let text = |results: &tercet_tet::Results| serde_json::to_value(results).unwrap();
+    for (selection, select) in cases {
+        let document = |members: &str| {
+            let document = format!(r#"{{"dataset": "t", "selection": {selection}{members}}}"#);
+            let query = Query::parse(&document, Syntax::Json).unwrap();
+            text(&query.request(&file).unwrap().results(&NoProgress).unwrap())
+        };
+        let read = document("");
+        assert_eq!(read["shape"], serde_json::json!(select.shape()), "{selection}");
+        let typed = text(&select.results(false).unwrap());
+        for key in ["dims", "coords", "values"] {
+            assert_eq!(read[key], typed[key], "{selection} {key}");
+        }
+        let reduce = |reduce: Reduce<'_>| text(&reduce.request().unwrap().results(&NoProgress).unwrap());
+        for (members, typed) in [
+            (r#", "mean": "lon""#, reduce(select.mean(["lon"]))),
+            (r#", "arg_max": ["time", "lon"]"#, reduce(select.arg_max(["time", "lon"]))),
+            (r#", "mean": []"#, reduce(select.mean([0usize; 0]))),
+        ] {
+            assert_eq!(document(members), typed, "{selection} {members}");
+        }
+        let zscore = document(r#", "transform": {"method": "zscore", "axis": "lon"}"#);
+        assert_eq!(zscore["shape"], typed["shape"], "{selection}");
+        // The reference keeps them.
+        let query = format!(r#"{{"dataset": "t", "selection": {selection}, "mean": "lon"}}"#);
+        let query = Query::parse(&query, Syntax::Json).unwrap();
+        let mut options = RunOptions::new();
+        options.reference = true;
+        if let Ok(request) = query.request_with(&file, &options) {
+            assert_eq!(request.dims().len(), 2, "{selection}");
+        }
+    }
+    // An axis of groups is kept.
+    let grouped = r#"{"dataset": "t", "selection": {"lat": 80}, "mean": [], "group_by": ["lat"]}"#;
+    let grouped = Query::parse(grouped, Syntax::Json).unwrap();
+    let grouped = grouped.request(&file).unwrap().results(&NoProgress).unwrap();
+    assert_eq!((grouped.arrays[0].shape(), grouped.single.len()), (vec![1], 0));
+}
+
+#[test]
+fn histograms_count_nan_apart() {
+    let mut values = vec![1.0f32; 12 * 3 * 2];
+    (values[0], values[1], values[2], values[3]) = (f32::NAN, f32::NAN, -5.0, 9.0);
+    let file = file([12, 3, 2], [5, 2, 2], &values);
+    let all = file.dataset("t").unwrap().select();
+    let op = Op::Histogram { bins: 2, range: Some((0.0, 2.0)) };
+    for (select, nan, elements) in
+        [(all.clone(), 0, 70), (all.clone().raw(), 2, 72), (all.skipna(false), 2, 72)]
+    {
+        let results = select.reduce([op]).request().unwrap().results(&NoProgress).unwrap();
+        assert_eq!((results.elements, results.arrays[0].nan), (elements, Some(nan)));
+        let json = serde_json::to_value(&results).unwrap();
+        assert_eq!((&json["below"], &json["above"], &json["nan"]), (&1.into(), &1.into(), &nan.into()));
+        let attr = results.arrays[0].attrs.get("values_nan").map(String::as_str);
+        assert_eq!(attr, (nan > 0).then_some("2"));
+    }
 }
 
 #[test]

@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rayon::prelude::*;
 use tercet_core::threads::install;
-use tercet_core::{ByteSource as _, Span, Tensor};
+use tercet_core::{ByteSource, SourceError, Span, Tensor};
 
 use super::File;
 use super::prefetch::Prefetched;
 use crate::error::{Error, ErrorKind};
-use crate::message::Message;
+use crate::message::{Message, read_numbered_metadata};
 use crate::metadata::GlobalMetadata;
 use crate::object::Ranges;
 use crate::window::REMOTE_BLOCK;
@@ -23,6 +24,9 @@ const MAX_MESSAGES: usize = 256;
 const MAX_BYTES: u64 = 64 << 20;
 /// Messages and frames up to this length are read completely.
 const SMALL: u64 = 32 << 10;
+
+/// The number of bytes of local messages that are read together.
+const SMALL_GROUP: u64 = 128 << 10;
 
 /// What is read of each message.
 #[derive(Clone, Copy, Debug)]
@@ -66,9 +70,40 @@ impl File {
         self.read_of(messages, wanted, |message| message.object(object)?.decode_ranges(ranges))
     }
 
-    /// The metadata of several messages, in parallel. Reads of a remote file are coalesced.
+    /// The metadata of several messages, in parallel. Short messages that follow each other are read together; reads of a
+    /// remote file are coalesced.
     pub fn metadata_of(&self, messages: &[u64]) -> Result<Vec<GlobalMetadata>, Error> {
-        self.read_of(messages, Wanted::Metadata, |message| Ok(message.metadata().clone()))
+        let Some(&last) = messages.iter().max() else { return Ok(Vec::new()) };
+        let table = self.message_table_with(last)?;
+        // The byte ranges of an index are compared with the messages.
+        if self.source.is_remote() || table.message_index.is_some() {
+            return self.read_of(messages, Wanted::Metadata, |message| Ok(message.metadata().clone()));
+        }
+        let mut spans = Vec::with_capacity(messages.len());
+        for &index in messages {
+            spans.push((index, self.reachable_span(&table, index, self.options)?));
+        }
+        let one = |group: &&[(u64, Span)]| self.metadata_of_group(group);
+        let groups = groups(&spans);
+        let run = || groups.par_iter().map(one).collect::<Vec<_>>();
+        let mut all = Vec::with_capacity(messages.len());
+        for group in install(self.options.common.threads, run) {
+            all.extend(group?);
+        }
+        Ok(all)
+    }
+
+    /// The metadata of messages that are read together.
+    fn metadata_of_group(&self, group: &[(u64, Span)]) -> Result<Vec<GlobalMetadata>, Error> {
+        let block = match group {
+            [(_, first), .., (_, last)] => Block::read(&*self.source, first.start(), last.end()),
+            _ => Ok(Block { source: &*self.source, start: 0, bytes: Bytes::new() }),
+        };
+        let block = block.map_err(|error| self.error(error.into()))?;
+        let one = |&(index, span): &(u64, Span)| {
+            read_numbered_metadata(&block, index, span, &self.options).map_err(|fault| self.error(fault))
+        };
+        group.iter().map(one).collect()
     }
 
     /// Calls `work` for several messages, in parallel, after reading what it needs of a remote file; the results are in order.
@@ -143,6 +178,56 @@ impl File {
     }
 }
 
+/// Messages that follow each other, in groups of at most [`SMALL_GROUP`] bytes.
+fn groups(spans: &[(u64, Span)]) -> Vec<&[(u64, Span)]> {
+    let mut groups = Vec::new();
+    let mut rest = spans;
+    while let Some((_, first)) = rest.first() {
+        let mut end = first.end();
+        let follows = |(_, span): &&(u64, Span)| {
+            let is_near = span.start() >= end && span.end() - first.start() <= SMALL_GROUP;
+            end = end.max(span.end());
+            is_near
+        };
+        let count = 1 + rest.iter().skip(1).take_while(follows).count();
+        let (group, after) = rest.split_at(count);
+        groups.push(group);
+        rest = after;
+    }
+    groups
+}
+
+/// A source of which a part is in memory.
+#[derive(Debug)]
+struct Block<'a> {
+    source: &'a dyn ByteSource,
+    start: u64,
+    bytes: Bytes,
+}
+
+impl<'a> Block<'a> {
+    fn read(source: &'a dyn ByteSource, start: u64, end: u64) -> Result<Self, SourceError> {
+        let bytes = source.read_at(Span::between(start, end).unwrap_or(Span::empty(start)))?;
+        Ok(Self { source, start, bytes })
+    }
+}
+
+impl ByteSource for Block<'_> {
+    fn name(&self) -> &Arc<str> {
+        self.source.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
+        let inside = |at: u64| usize::try_from(at.checked_sub(self.start)?).ok();
+        let range = inside(span.start()).zip(inside(span.end())).filter(|(_, end)| *end <= self.bytes.len());
+        range.map_or_else(|| self.source.read_at(span), |(start, end)| Ok(self.bytes.slice(start..end)))
+    }
+}
+
 fn has_footer(flags: MessageFlags) -> bool {
     let footers = [MessageFlags::FOOTER_INDEX, MessageFlags::FOOTER_METADATA, MessageFlags::FOOTER_HASHES];
     footers.into_iter().any(|flag| flags.contains(flag))
@@ -187,5 +272,54 @@ impl Wanted<'_> {
                 prefetched.prefetch(&parts).map_err(|error| named(error.into()))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EncodeOptions, encode_message};
+
+    #[test]
+    fn groups_are_short_and_in_order() {
+        let span = |start, end| Span::between(start, end).unwrap();
+        let spans: Vec<(u64, Span)> =
+            [(0, 100), (100, 200), (SMALL_GROUP, 3 * SMALL_GROUP), (200, 300), (400, 500)]
+                .into_iter()
+                .zip(0..)
+                .map(|((start, end), index)| (index, span(start, end)))
+                .collect();
+        let lens: Vec<usize> = groups(&spans).into_iter().map(<[_]>::len).collect();
+        assert_eq!(lens, [2, 1, 2]);
+    }
+
+    /// Any order, repetitions and numbers beyond the end.
+    #[test]
+    fn metadata_of_messages_is_that_of_each() {
+        let mut bytes = Vec::new();
+        for step in 0..300_u64 {
+            let extra = [
+                ("step".to_owned(), step.into()),
+                ("x".to_owned(), "y".repeat(step as usize * 7).as_str().into()),
+            ];
+            let metadata = GlobalMetadata { extra: extra.into(), ..GlobalMetadata::default() };
+            bytes.extend(encode_message(&metadata, &[], &EncodeOptions::new()).unwrap());
+        }
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut file, &bytes).unwrap();
+        let file = File::open(file.path()).unwrap();
+        let wanted: Vec<u64> = (0..300).chain([5, 299, 0, 7, 8]).collect();
+        let found = file.metadata_of(&wanted).unwrap();
+        for (index, metadata) in wanted.iter().zip(&found) {
+            assert_eq!(metadata, file.message(*index).unwrap().metadata());
+        }
+        assert!(file.metadata_of(&[]).unwrap().is_empty());
+        assert!(file.metadata_of(&[3, 300]).is_err());
+        // A damaged message is named.
+        let at = file.message_span(7).unwrap().start() as usize + 45;
+        bytes[at] ^= 1;
+        let damaged = File::from_bytes("damaged", bytes).unwrap();
+        let error = damaged.metadata_of(&wanted).unwrap_err();
+        assert!(error.to_string().contains("message 7"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use tercet_core::limits::check_limit;
-use tercet_core::{Budget, ByteSource, CommonError, SourceError, Span};
+use tercet_core::{Budget, ByteSource, CommonError, SourceError, Span, checksum};
 
 use super::{IndexError, MessageIndex};
 use crate::cbor;
@@ -11,8 +11,8 @@ use crate::message::Message;
 use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
 use crate::region::{Part, Region};
-use crate::wire::frame::FrameHeader;
-use crate::wire::ids::{FRAME_HEADER_LEN, FrameKind, MIN_MESSAGE, POSTAMBLE_LEN};
+use crate::wire::frame::{FrameHeader, FrameTail};
+use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags, FrameKind, MIN_MESSAGE, POSTAMBLE_LEN, PREAMBLE_LEN};
 use crate::wire::postamble::Postamble;
 
 /// The number of bytes at the end of an index that hold all its footer frames.
@@ -54,7 +54,80 @@ pub(crate) fn marked(
     options: &ReadOptions,
 ) -> Result<Option<Span>, ErrorKind> {
     let Some(message_end) = MessageEnd::read(source, end)? else { return Ok(None) };
-    Ok(message_end.is_marked(options)?.then_some(message_end.message))
+    Ok(message_end.is_marked(source, options)?.then_some(message_end.message))
+}
+
+/// Whether a message that cannot be read is an index by one of its metadata frames.
+pub(crate) fn has_mark(
+    source: &dyn ByteSource,
+    message: Span,
+    options: &ReadOptions,
+) -> Result<bool, ErrorKind> {
+    let message_end = MessageEnd::read(source, message.end())?.filter(|end| end.message == message);
+    let is_marked = match message_end {
+        Some(message_end) => message_end.is_marked(source, options)?,
+        None => false,
+    };
+    Ok(is_marked || first_frame_is_marked(source, message, options)?)
+}
+
+/// Whether the first frame of a message is intact metadata with the mark of an index, as it is written before any object.
+fn first_frame_is_marked(
+    source: &dyn ByteSource,
+    message: Span,
+    options: &ReadOptions,
+) -> Result<bool, ErrorKind> {
+    let room = message.len().saturating_sub(PREAMBLE_LEN + POSTAMBLE_LEN);
+    let Some(span) = message.slice(PREAMBLE_LEN, room.min(TAIL)) else { return Ok(false) };
+    match MetadataFrame::read(&source.read_at(span)?, span.start(), room, options)? {
+        MetadataFrame::Intact(FrameKind::HeaderMetadata, metadata) => Ok(metadata.is_message_index()),
+        _ => Ok(false),
+    }
+}
+
+/// A metadata frame.
+enum MetadataFrame {
+    /// Its hash matches, and it can be parsed.
+    Intact(FrameKind, GlobalMetadata),
+    Damaged,
+    /// Not a metadata frame.
+    Other,
+}
+
+impl MetadataFrame {
+    /// Parses the frame at the start of `bytes`, at offset `at` of the file; it is at most `room` bytes long.
+    fn read(bytes: &[u8], at: u64, room: u64, options: &ReadOptions) -> Result<Self, ErrorKind> {
+        let region = Region { message: 0, part: Part::Frame { index: 0 } };
+        let Ok(header) = FrameHeader::parse(region, at, bytes) else { return Ok(Self::Damaged) };
+        let kind = match header.kind() {
+            Some(kind @ (FrameKind::HeaderMetadata | FrameKind::FooterMetadata)) => kind,
+            Some(_) => return Ok(Self::Other),
+            None => return Ok(Self::Damaged),
+        };
+        let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let tail_at = header.total_length - header.tail_len();
+        let (Some(body), Some(tail)) = (
+            bytes.get(inside(FRAME_HEADER_LEN)..inside(tail_at)),
+            bytes.get(inside(tail_at)..inside(header.total_length)).filter(|_| header.total_length <= room),
+        ) else {
+            return Ok(Self::Damaged);
+        };
+        let Ok(tail) = FrameTail::parse(region, &header, at.saturating_add(tail_at), tail) else {
+            return Ok(Self::Damaged);
+        };
+        if header.flags.contains(FrameFlags::HASH_PRESENT) && checksum::xxh3(body) != tail.hash {
+            return Ok(Self::Damaged);
+        }
+        let budget = Budget::new("metadata", options.common.limits.metadata_bytes);
+        match cbor::decode(body, &budget) {
+            Ok((value, _)) => {
+                let metadata = GlobalMetadata::from_value(value);
+                Ok(metadata.map_or(Self::Damaged, |metadata| Self::Intact(kind, metadata)))
+            }
+            Err(cbor::CborError { reason: cbor::CborErrorKind::Limit(limit), .. }) => Err(limit.into()),
+            Err(_) => Ok(Self::Damaged),
+        }
+    }
 }
 
 /// Searches for the last index, skipping messages after it; returns the byte ranges of the index and of the messages
@@ -122,28 +195,21 @@ impl MessageEnd {
         Ok(())
     }
 
-    /// Whether its last metadata frame marks it as an index. Metadata that exceeds the limits is an error: an index would
-    /// count as a message.
-    pub(super) fn is_marked(&self, options: &ReadOptions) -> Result<bool, ErrorKind> {
+    /// Whether its last metadata frame marks it as an index, or its first one if that is damaged. Metadata that exceeds the
+    /// limits is an error: an index would count as a message.
+    pub(super) fn is_marked(
+        &self,
+        source: &dyn ByteSource,
+        options: &ReadOptions,
+    ) -> Result<bool, ErrorKind> {
         let last = self.message.end() - POSTAMBLE_LEN;
         let Some(room) = last.checked_sub(self.footer).filter(|room| *room > 0) else { return Ok(false) };
         let Some(at) = self.footer.checked_sub(self.tail_at) else { return Ok(false) };
         let frame = usize::try_from(at).ok().and_then(|at| self.tail.get(at..)).unwrap_or_default();
-        let region = Region { message: 0, part: Part::Frame { index: 0 } };
-        let Ok(header) = FrameHeader::parse(region, self.footer, frame) else { return Ok(false) };
-        if header.kind() != Some(FrameKind::FooterMetadata) || header.total_length > room {
-            return Ok(false);
-        }
-        let body = FRAME_HEADER_LEN..header.total_length - header.tail_len();
-        let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let body = frame.get(inside(body.start)..inside(body.end)).unwrap_or_default();
-        let budget = Budget::new("metadata", options.common.limits.metadata_bytes);
-        match cbor::decode(body, &budget) {
-            Ok((value, _)) => {
-                Ok(GlobalMetadata::from_value(value).is_ok_and(|metadata| metadata.is_marked()))
-            }
-            Err(cbor::CborError { reason: cbor::CborErrorKind::Limit(limit), .. }) => Err(limit.into()),
-            Err(_) => Ok(false),
+        match MetadataFrame::read(frame, self.footer, room, options)? {
+            MetadataFrame::Intact(FrameKind::FooterMetadata, metadata) => Ok(metadata.is_marked()),
+            MetadataFrame::Intact(..) | MetadataFrame::Other => Ok(false),
+            MetadataFrame::Damaged => first_frame_is_marked(source, self.message, options),
         }
     }
 
@@ -153,7 +219,7 @@ impl MessageEnd {
         source: &dyn ByteSource,
         options: &ReadOptions,
     ) -> Result<IndexLookup, ErrorKind> {
-        if !self.is_marked(options)? {
+        if !self.is_marked(source, options)? {
             return Ok(IndexLookup::None);
         }
         let message = self.open(source, options);

@@ -112,7 +112,7 @@ fn parse(
     let missing = |what| IndexError::Missing { what };
     let message = MessageEnd::read(side_file, side_file.len()).map_err(|error| fault(error.into()))?;
     let message = message.filter(|message| message.message.start() == 0).ok_or(missing("message"))?;
-    if !message.is_marked(options).map_err(fault)? {
+    if !message.is_marked(side_file, options).map_err(fault)? {
         return Err(missing("version"));
     }
     let message = message.open(side_file, options)?;

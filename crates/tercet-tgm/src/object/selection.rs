@@ -66,7 +66,7 @@ impl Object<'_> {
 
 /// The contiguous ranges of elements that cover a selection.
 ///
-/// Behind axis `k` all axes are selected completely, so that a position of the axes before it has one range: from the
+/// All axes after axis `k` are selected completely, so that a position of the axes before it has one range: from the
 /// first to the last position of axis `k`.
 struct Runs {
     /// Positions of the axes before `k`, as offsets in elements.

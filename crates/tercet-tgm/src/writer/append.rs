@@ -9,11 +9,11 @@ use tercet_core::publish::{Disk, FileLock, PublishError, RealDisk, WaitError};
 use tercet_core::source::File as Source;
 use tercet_core::{ByteSource as _, CommonError, Diagnostic as _, Limits, Progress, Span};
 
-use super::{PIECE, Writer, WriterOptions, reindex, rotation};
+use super::{Writer, WriterOptions, reindex, rotation};
 use crate::error::{Error, ErrorKind};
 use crate::index::{self, IndexBuilder, IndexLookup};
 use crate::options::ReadOptions;
-use crate::scan::{CutTail, Scan, ScanOptions, scan_source};
+use crate::scan::{CutTail, ScanOptions, scan_source};
 use crate::wire::ids::{MIN_MESSAGE, POSTAMBLE_LEN, PREAMBLE_LEN};
 use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
@@ -23,8 +23,9 @@ impl Writer {
     ///
     /// The file is locked until [`finish`](Writer::finish); other appenders wait. A reader finds the old end or complete
     /// messages. Without `finish`, and after an error, the file is truncated to its old end. An incomplete message, which
-    /// a stopped writer left at the end, is removed: see [`cut_tail`](Writer::cut_tail). An index at the end is extended
-    /// and written again at the new end.
+    /// a stopped writer left at the end, is removed: see [`cut_tail`](Writer::cut_tail). Other bytes after the last message
+    /// are kept, also zeros: they are a gap, and readers report it. An index at the end is extended and written again at the
+    /// new end.
     pub fn append(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Self, Error> {
         Self::append_with(path, WriterOptions::new(), progress)
     }
@@ -186,10 +187,7 @@ impl OldEnd {
             IndexLookup::None if ends_with_message(source)? => return Ok(end(source.len())),
             IndexLookup::None => {
                 let scan = scan_source(source, ScanOptions::default(), progress)?;
-                let cut_tail = match scan.cut_tail(source)? {
-                    None => zero_tail(source, &scan, progress)?,
-                    cut_tail => cut_tail,
-                };
+                let cut_tail = scan.cut_tail(source)?;
                 let at = cut_tail.map_or(source.len(), |cut| cut.span.start());
                 return Ok(Self { cut_tail, ..end(at) });
             }
@@ -202,22 +200,6 @@ impl OldEnd {
         };
         Ok(Self { message_index, replaced, ..end(span.start()) })
     }
-}
-
-/// Zeros at the end, which a file system may leave after a power cut in place of bytes that were not synced.
-fn zero_tail(source: &Source, scan: &Scan, progress: &dyn Progress) -> Result<Option<CutTail>, ErrorKind> {
-    let last = scan.unrecognized.last().filter(|last| last.end() == source.len());
-    let Some(&span) = last else { return Ok(None) };
-    let mut at = span.start();
-    while at < span.end() {
-        progress.check()?;
-        let piece = Span::at(at, (span.end() - at).min(PIECE)).unwrap_or(Span::empty(at));
-        if source.read_at(piece)?.iter().any(|&byte| byte != 0) {
-            return Ok(None);
-        }
-        at = piece.end();
-    }
-    Ok(Some(CutTail { message: scan.messages.len() as u64, span, expected: None }))
 }
 
 /// Whether a file is empty, or ends with a message whose postamble has its length.

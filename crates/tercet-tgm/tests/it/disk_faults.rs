@@ -175,8 +175,15 @@ fn valid_messages(bytes: &[u8]) -> (Vec<Vec<u8>>, bool) {
     (scan.messages.iter().map(inside).collect(), !scan.unrecognized.is_empty())
 }
 
+/// The start of the zeros after the last message.
+fn zeroed_tail(bytes: &[u8]) -> Option<usize> {
+    let scan = File::from_bytes(NAME, bytes.to_vec()).unwrap().scan().unwrap();
+    let tail = scan.unrecognized.last()?.to_range()?;
+    (tail.end == bytes.len() && bytes[tail.clone()].iter().all(|&byte| byte == 0)).then_some(tail.start)
+}
+
 /// What an interrupted append leaves: the old messages, perhaps new ones that are complete, perhaps a part of one, which
-/// the next append removes.
+/// the next append removes. Zeros are kept: they may have replaced a message.
 fn assert_recoverable(found: &[u8], old: &[u8], new: &[u8]) {
     let ((old, _), (new, _)) = (valid_messages(old), valid_messages(new));
     let (messages, _) = valid_messages(found);
@@ -185,7 +192,8 @@ fn assert_recoverable(found: &[u8], old: &[u8], new: &[u8]) {
     fs::write(dir.path().join(NAME), found).unwrap();
     append(&(Arc::new(RealDisk) as Arc<dyn Disk>), dir.path()).unwrap();
     let (again, has_rest) = valid_messages(&fs::read(dir.path().join(NAME)).unwrap());
-    assert!(again.starts_with(&messages) && again.len() == messages.len() + 2 && !has_rest);
+    let is_zeroed = zeroed_tail(found).is_some();
+    assert!(again.starts_with(&messages) && again.len() == messages.len() + 2 && has_rest == is_zeroed);
 }
 
 /// Runs an append with every fault and every power cut: nothing that was in the file is lost.
@@ -266,6 +274,28 @@ fn an_incomplete_message_is_removed() {
     fs::write(&path, &damaged).unwrap();
     add_messages(Writer::append(&path, &NoProgress).unwrap()).unwrap();
     assert!(fs::read(&path).unwrap().starts_with(&damaged));
+}
+
+/// Zeros at the end may have been a complete message: they are kept, and reported as a gap.
+#[test]
+fn a_zeroed_tail_is_a_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(NAME);
+    let (first, second) = (&samples::all()[2].bytes, &samples::all()[1].bytes);
+    for zeros in [second.len(), 512, 24, 9] {
+        let old = [&first[..], &vec![0; zeros]].concat();
+        assert_eq!(zeroed_tail(&old), Some(first.len()));
+        fs::write(&path, &old).unwrap();
+        let writer = Writer::append(&path, &NoProgress).unwrap();
+        assert_eq!(writer.cut_tail(), None);
+        add_messages(writer).unwrap();
+        assert!(fs::read(&path).unwrap().starts_with(&old), "{zeros} zeros");
+        let file = File::open(&path).unwrap();
+        let gaps = file.gaps().unwrap();
+        assert_eq!((gaps.len(), gaps[0].span.start()), (1, first.len() as u64), "{zeros} zeros");
+        assert!(file.message(0).is_ok());
+        assert!(matches!(file.message(1).unwrap_err().kind(), ErrorKind::AfterGap { .. }));
+    }
 }
 
 /// Appenders wait for each other.

@@ -2,6 +2,8 @@
 
 #[path = "../../examples/compat_files.rs"]
 mod compat_files;
+#[path = "../../examples/compat_internals.rs"]
+mod compat_internals;
 #[path = "../../examples/compat_messages.rs"]
 mod compat_messages;
 #[path = "../../examples/compat_pipelines.rs"]
@@ -25,6 +27,11 @@ fn compat_messages_runs() {
 #[test]
 fn compat_files_runs() {
     compat_files::main().unwrap();
+}
+
+#[test]
+fn compat_internals_runs() {
+    compat_internals::main().unwrap();
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tercet::tatami::{Access, Collection, ReadOptions, WriterOptions};
 
 use super::layout::Layout;
 use crate::args::{ForceArgs, JsonArgs, LimitArgs, limits};
-use crate::cmd::tgm::Form;
+use crate::cmd::tgm::ReportFormat;
 use crate::failure::{Failure, Outcome};
 use crate::input::{check_format, must_be_on_disk};
 use crate::output::display_path;
@@ -242,7 +242,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             out.hush(*quiet);
             return super::verify::run_on_collection(
                 *deep,
-                Form::new(json.json, *quiet),
+                ReportFormat::new(json.json, *quiet),
                 &directory.directory,
                 out,
             );

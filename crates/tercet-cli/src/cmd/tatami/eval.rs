@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tercet::tatami::search::evaluate::{self, EvaluationError, Judgements, Measures};
-use tercet::tatami::search::{Cluster, Query, Ranking, SearchOptions};
+use tercet::tatami::search::{Query, Ranking, SearchOptions};
 
-use super::search::RankArg;
-use super::search::target::SearchTarget;
+use super::search::{self, RankArg};
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -51,8 +50,8 @@ struct EvalJson {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let topics = parse(&args.queries, evaluate::parse_topics)?;
     let judged = parse(&args.qrels, Judgements::parse)?;
-    let target = SearchTarget::open(&args.input, out)?;
-    let cluster = Cluster::new(target.segments());
+    let searcher = search::open(&args.input, out)?;
+    let cluster = searcher.cluster();
     let all = [RankArg::Relevance, RankArg::Bm25, RankArg::Native];
     let ranks = args.rank.map_or_else(|| all.to_vec(), |rank| vec![rank]);
     let mut results = Vec::new();

@@ -37,11 +37,6 @@ impl Where {
         self.filter.as_ref().map(|filter| filter.bind_to(file)).transpose()
     }
 
-    /// Whether a filter is given.
-    pub(super) fn is_some(&self) -> bool {
-        self.filter.is_some()
-    }
-
     /// The text of the filter, if given.
     pub(super) fn text(&self) -> Option<&FilterText> {
         self.filter.as_ref()

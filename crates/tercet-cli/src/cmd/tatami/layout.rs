@@ -36,7 +36,7 @@ pub(crate) struct Layout {
     /// Maximum rows per page [default: 65536]
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
     page_rows: Option<u32>,
-    /// Maximum size of a page before encoding, or 0 for no limit [default: 1MiB, 0 with --profile interop]
+    /// Maximum size of a page before encoding, or 0 for no limit [default: 1MiB, 64KiB in search segments, 0 with --profile interop]
     #[arg(long, value_name = "SIZE", value_parser = short_size)]
     page_bytes: Option<u32>,
     /// Page size that the header states [default: that of --page-bytes]
@@ -45,7 +45,7 @@ pub(crate) struct Layout {
     /// Do not write the min and max of each page
     #[arg(long)]
     no_page_statistics: bool,
-    /// Maximum size of blob runs; runs of 256KiB with a dictionary are tried too [default: 4MiB, 1MiB with --profile interop]
+    /// Maximum size of blob runs; runs of 256KiB with a dictionary are tried too [default: 4MiB, 192KiB in search segments, 1MiB with --profile interop]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     blob_run_bytes: Option<u64>,
     /// Maximum values of a value dictionary; 0 for no dictionaries [default: 1048576]

@@ -21,9 +21,10 @@ Examples:
   tatami lookup years.tatami --columns events -- -753     a key that starts with a dash
   tatami lookup crawl.tatami https://example.org/ --json    with row group and row number
   tatami lookup crawl https://example.org/                  all files of a collection
+  tatami lookup days.tatami 2024-06-21 --all                all rows with the key
   tatami get crawl.tatami https://example.org/ --columns html --raw > page.html
 
-The first row with the key is printed.
+The first row with the key is printed; with --all every row of the file.
 Exit code 0: found; 1: not found; others: the lookup failed.";
 
 #[derive(Debug, clap::Args)]
@@ -38,6 +39,9 @@ pub(crate) struct Args {
     columns: Columns,
     #[command(flatten)]
     values: AsStored,
+    /// Print all rows with the key
+    #[arg(long, conflicts_with_all = ["json", "raw"])]
+    all: bool,
     /// Write the bytes of the value of one column, without quotes and line break; needs --columns NAME
     #[arg(long, requires = "columns", conflicts_with = "json")]
     raw: bool,
@@ -72,6 +76,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Ok(Outcome::CheckFailed);
     };
     let columns = args.columns.positions_in(&file)?;
+    if args.all {
+        return print_all(args, &file, &found.key, &columns, out);
+    }
     let values = file.take(&[position.row], &columns)?;
     if args.raw {
         return raw(&file, &values, out);
@@ -84,6 +91,32 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         out.json(&lookup_json(args, file.name(), Some(position), values))?;
     } else {
         text.push(b'\n');
+        out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
+    }
+    warn(file.name(), &writer, out)?;
+    let more = file.scan_key(&found.key)?.column_positions(&[])?.limit(2).batches();
+    if more.map(|batch| Ok(batch?.rows.len())).sum::<Result<usize, Failure>>()? > 1 {
+        out.note("note: more rows have this key; `--all` prints them")?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Prints all rows with the key.
+fn print_all(
+    args: &Args,
+    file: &File,
+    key: &Scalar,
+    columns: &[usize],
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
+    let mut writer = RowWriter::new(args.values.typed_columns(file, columns));
+    for batch in file.scan_key(key)?.column_positions(columns)?.batches() {
+        let batch = batch?;
+        let mut text = Vec::new();
+        for row in 0..batch.rows.len() {
+            writer.row(&batch.columns, row, &mut text);
+            text.push(b'\n');
+        }
         out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
     }
     warn(file.name(), &writer, out)?;
@@ -110,6 +143,7 @@ fn raw(file: &File, values: &[Column], out: &mut Ui) -> Result<Outcome, Failure>
 /// The result of a lookup.
 struct Answer {
     name: String,
+    key: Scalar,
     position: Option<(File, KeyPosition)>,
 }
 
@@ -129,12 +163,13 @@ fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
             ))?;
         }
         let name = collection_scan::name(&args.input.path);
-        return Ok(Answer { name, position: found.found.map(|(_, file, position)| (file, position)) });
+        return Ok(Answer { name, key, position: found.found.map(|(_, file, position)| (file, position)) });
     }
     let file = open_to_print(args.input.source()?)?;
     args.columns.positions_in(&file)?;
-    let found = file.lookup(&key(&file, &args.key)?)?;
-    Ok(Answer { name: file.name().to_string(), position: found.map(|position| (file, position)) })
+    let key = key(&file, &args.key)?;
+    let found = file.lookup(&key)?;
+    Ok(Answer { name: file.name().to_string(), key, position: found.map(|position| (file, position)) })
 }
 
 /// Parses the key by the logical type of the sort key column.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use tercet::Format;
 use tercet::core::{Sink, escape};
 use tercet::tatami::collection::merge_files;
-use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
-use tercet::tatami::{Access, Collection, File, ReadOptions};
+use tercet::tatami::search::{DirectorySegments, MergeOptions, MergePolicy, Segment, SegmentSize, merge};
+use tercet::tatami::{Access, File, ReadOptions};
 
 use super::layout::Layout;
 use crate::args::{ForceArgs, JsonArgs, limits};
@@ -210,48 +210,10 @@ fn plan(directory: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> 
 pub(super) fn segments_of(directory: &Path, out: &mut Ui) -> Result<Vec<Segment>, Failure> {
     must_be_on_disk(directory, "list")?;
     let options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());
-    let collection = Collection::open_with(directory, options)?;
-    let mut files = Vec::new();
-    if collection.manifest_path().exists() {
-        collection.check_records()?;
-        super::collection::warn(directory, &collection.replay().warnings, out)?;
-        if collection.members().is_empty() {
-            out.note(format_args!("{}: the collection is empty", display_path(directory)))?;
-        }
-        for member in collection.members() {
-            files.push(collection.open_member(member)?);
-        }
-    } else {
-        for path in tatami_files(directory)? {
-            files.push(File::open_with(path, options)?);
-        }
+    let found = DirectorySegments::open(directory, options)?;
+    super::collection::warn(directory, &found.warnings, out)?;
+    if found.segments.is_empty() {
+        out.note(format_args!("{}: the collection is empty", display_path(directory)))?;
     }
-    let mut segments = Vec::with_capacity(files.len());
-    for file in files {
-        let Some(segment) = file.segment()? else {
-            let message = format!("{}: not a search segment", escape::name(file.name()));
-            return Err(Failure::request(message));
-        };
-        segments.push(segment);
-    }
-    Ok(segments)
-}
-
-/// The `.tatami` files of a directory, by name.
-fn tatami_files(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::io(&format!("{}: cannot list the directory", display_path(directory)), &error)
-    };
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == "tatami") && path.is_file() {
-            paths.push(path);
-        }
-    }
-    if paths.is_empty() {
-        return Err(Failure::request(format!("{}: no .tatami files", display_path(directory))));
-    }
-    paths.sort();
-    Ok(paths)
+    Ok(found.segments)
 }

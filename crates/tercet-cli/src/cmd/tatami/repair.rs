@@ -14,7 +14,7 @@ use tercet::tatami::{Schema, WriterOptions};
 use super::create::schema::Declared;
 use super::layout::Layout;
 use crate::args::{ForceArgs, JsonArgs, QuietArgs, limits};
-use crate::cmd::tgm::Form;
+use crate::cmd::tgm::ReportFormat;
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
 use crate::output::{Output, Spool, atomic_file, deliver, json_path};
@@ -68,7 +68,7 @@ pub(crate) struct Request<'a> {
     pub(crate) force: bool,
     pub(crate) schema: Option<Schema>,
     pub(crate) writer: WriterOptions,
-    pub(crate) form: Form,
+    pub(crate) form: ReportFormat,
 }
 
 /// The JSON report.
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         force: args.force.force,
         schema,
         writer: args.layout.options()?,
-        form: Form::new(args.json.json, args.quiet.quiet),
+        form: ReportFormat::new(args.json.json, args.quiet.quiet),
     };
     args.files.only_one_if(args.output.is_some(), "repair")?;
     args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
@@ -131,16 +131,16 @@ pub(crate) fn run_on(
     // The loss of a truncated file is unknown.
     let has_losses = !report.is_complete();
     match request.form {
-        Form::Json => {
+        ReportFormat::Json => {
             let output = request.output.map(json_path);
             out.json(&RepairJson { file: &name, output, has_losses, report: &report })?;
         }
-        Form::OneLine => {
+        ReportFormat::OneLine => {
             let (path, status) = (escape::name(&name), if has_losses { "failed" } else { "ok" });
             let SalvageReport { rows, rows_kept, .. } = report;
             out.line(format_args!("path={path} status={status} rows={rows} kept={rows_kept}"))?;
         }
-        Form::Text => print(&name, &report, into.as_deref(), bytes, out)?,
+        ReportFormat::Text => print(&name, &report, into.as_deref(), bytes, out)?,
     }
     Ok(if has_losses { Outcome::CheckFailed } else { Outcome::Done })
 }

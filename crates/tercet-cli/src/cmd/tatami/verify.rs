@@ -10,7 +10,7 @@ use tercet::tatami::{Collection, Report, VerifyOptions, verify};
 
 use crate::args::{JsonArgs, limits};
 use crate::cmd::tet::report::{check, status};
-use crate::cmd::tgm::Form;
+use crate::cmd::tgm::ReportFormat;
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
 use crate::ui::Ui;
@@ -42,17 +42,22 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     out.hush(args.quiet);
     if let Some(directory) = args.files.collection() {
-        return run_on_collection(args.deep, Form::new(args.json.json, args.quiet), directory, out);
+        return run_on_collection(args.deep, ReportFormat::new(args.json.json, args.quiet), directory, out);
     }
     args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
-        run_on(args.deep, Form::new(args.json.json, args.quiet), input.source_of(Format::Tatami)?, out)
+        run_on(
+            args.deep,
+            ReportFormat::new(args.json.json, args.quiet),
+            input.source_of(Format::Tatami)?,
+            out,
+        )
     })
 }
 
 /// Verifies an open file.
 pub(crate) fn run_on(
     deep: bool,
-    form: Form,
+    form: ReportFormat,
     source: Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
@@ -60,9 +65,9 @@ pub(crate) fn run_on(
     let report = verify(source, VerifyOptions::default().with_deep(deep).with_limits(limits()), &bar)?;
     drop(bar);
     match form {
-        Form::Json => out.json(&report)?,
-        Form::OneLine => out.line(one_line(&report))?,
-        Form::Text => print(&report, out)?,
+        ReportFormat::Json => out.json(&report)?,
+        ReportFormat::OneLine => out.line(one_line(&report))?,
+        ReportFormat::Text => print(&report, out)?,
     }
     if report.ok {
         return Ok(Outcome::Done);
@@ -74,7 +79,7 @@ pub(crate) fn run_on(
 /// Verifies a collection: its manifest and all members.
 pub(super) fn run_on_collection(
     deep: bool,
-    form: Form,
+    form: ReportFormat,
     directory: &Path,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
@@ -84,13 +89,13 @@ pub(super) fn run_on_collection(
     drop(bar);
     let status_word = if report.ok { "ok" } else { "failed" };
     match form {
-        Form::Json => out.json(&report)?,
-        Form::OneLine => {
+        ReportFormat::Json => out.json(&report)?,
+        ReportFormat::OneLine => {
             let (rows, members) = (report.rows, report.members.len());
             let name = escape::name(&report.location);
             out.line(format_args!("path={name} status={status_word} members={members} rows={rows}"))?;
         }
-        Form::Text => {
+        ReportFormat::Text => {
             out.line(format_args!("collection: {}", escape::name(&report.location)))?;
             out.line(format_args!("status: {}", status(report.ok)))?;
             out.line("checks:")?;

@@ -152,7 +152,7 @@ impl Report {
             let (name, dtype, shape) = (escape::name(&advice.dataset), advice.dtype, &advice.shape);
             let (raw, stored) = (human_size(advice.raw_bytes), human_size(advice.stored_bytes));
             out.line(format_args!("{name}: {dtype} {shape}, {raw}, stored in {stored}"))?;
-            let heads = ["", "options", ">size", ">of raw", ">largest error", ">encode MB/s", ">decode MB/s"];
+            let heads = ["", "options", ">size", ">of raw", ">max error", ">encode MB/s", ">decode MB/s"];
             let mut table = Table::new(&heads);
             for trial in &advice.trials {
                 table.row([

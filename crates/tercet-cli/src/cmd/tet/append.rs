@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use tercet::Format;
 use tercet::convert;
-use tercet::core::num::counted;
+use tercet::core::num::{counted, saturating_usize};
 use tercet::core::{Diagnostic as _, escape};
 use tercet::tet::{self, Append, Appended, HistoryRow, NewValues, Rewrite};
 
@@ -58,6 +58,8 @@ struct AlongJson<'a> {
     along: &'a str,
     positions: u64,
     shorter: &'a [String],
+    /// The first new label or coordinate that an earlier position has as well.
+    repeated: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -119,9 +121,17 @@ fn run_along(args: &Args, axis: &str, out: &mut Ui) -> Result<Outcome, Failure> 
     drop(bar);
     let names: Vec<&str> = arrays.iter().map(|(name, _)| name.as_str()).collect();
     let written = Written::read(&args.path, &names)?;
+    let repeated = repeated(args, axis, &names, appended.count)?;
+    if let Some(label) = &repeated {
+        let (axis, label) = (escape::name(axis), escape::name(label));
+        out.note(format_args!(
+            "warning: axis `{axis}` has `{label}` more than once now; `--sel {axis}={label}` selects all of them if they are \
+             adjacent, and fails if they are not"
+        ))?;
+    }
     if args.json.json {
         let Appended { count: positions, shorter, .. } = &appended;
-        out.json(&AlongJson { written: &written, along: axis, positions: *positions, shorter })?;
+        out.json(&AlongJson { written: &written, along: axis, positions: *positions, shorter, repeated })?;
         return Ok(Outcome::Done);
     }
     written.show(false, out)?;
@@ -141,10 +151,23 @@ fn print_notes(axis: &str, appended: &Appended, out: &mut Ui) -> Result<(), Fail
         let name = escape::name(name);
         out.note(format_args!("note: new values of `{name}` are rounded like the stored ones: {rounding}"))?;
     }
-    if let Some(label) = &appended.repeated_label {
-        out.note(format_args!("note: axis `{axis}` has the label `{}` already", escape::name(label)))?;
-    }
     Ok(())
+}
+
+/// The first label or coordinate of the new positions that an earlier position has as well.
+fn repeated(args: &Args, axis: &str, names: &[&str], count: u64) -> Result<Option<String>, Failure> {
+    let file = tet::File::open_with(&args.path, read_options())?;
+    for name in names {
+        let dataset = file.dataset(name)?;
+        // A coordinate dataset need not name its axis.
+        let Ok(axis) = dataset.axis(axis) else { continue };
+        let Some(coordinates) = dataset.readable_coordinates(axis)? else { continue };
+        let old = dataset.shape()[axis].saturating_sub(count);
+        if let Some(repeated) = coordinates.repeated(saturating_usize(old)) {
+            return Ok(Some(repeated));
+        }
+    }
+    Ok(None)
 }
 
 fn hint_to_create(error: tet::Error) -> Failure {

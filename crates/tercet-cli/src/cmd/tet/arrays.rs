@@ -167,7 +167,7 @@ impl Arrays {
                 Some(chunk) => chunk,
                 None => chunking::default_chunk_shape(npy.shape(), npy.item_size()),
             };
-            let dims = scoped.dims(number);
+            let dims = scoped.dims(number, &from.name, npy.shape().rank());
             opened.push(Opened {
                 name: from.name.clone(),
                 chunk,

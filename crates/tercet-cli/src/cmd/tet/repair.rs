@@ -12,7 +12,7 @@ use tercet::tet::{
 
 use super::report::{ReportJson, check, in_one_line, status};
 use crate::args::{ForceArgs, JsonArgs, QuietArgs, read_options};
-use crate::cmd::tgm::Form;
+use crate::cmd::tgm::ReportFormat;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, cannot_change, is_pipe, must_be_changeable};
 use crate::many::{Files, JsonList};
@@ -67,8 +67,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    fn form(&self) -> Form {
-        Form::new(self.json.json, self.quiet.quiet)
+    fn form(&self) -> ReportFormat {
+        ReportFormat::new(self.json.json, self.quiet.quiet)
     }
 
     /// The first given option that applies to `.tet` files only.
@@ -140,9 +140,9 @@ pub(crate) fn run_on(
         tet::repair(path, &options, &out.bar("repairing", 0))?
     };
     match args.form() {
-        Form::Json => out.json(&RepairJson::new(&done))?,
-        Form::OneLine => out.line(one_line(&done))?,
-        Form::Text => lines(&done).into_iter().try_for_each(|line| out.line(line))?,
+        ReportFormat::Json => out.json(&RepairJson::new(&done))?,
+        ReportFormat::OneLine => out.line(one_line(&done))?,
+        ReportFormat::Text => lines(&done).into_iter().try_for_each(|line| out.line(line))?,
     }
     match done.mode {
         RepairMode::DryRun => Ok(Outcome::Done),
@@ -310,8 +310,8 @@ fn salvage(
     drop(bar);
     let is_bad = !report.is_complete() || report.kept == 0;
     match args.form() {
-        Form::Json => out.json(&SalvageJson { output: json_path(target), report: &report })?,
-        Form::OneLine => {
+        ReportFormat::Json => out.json(&SalvageJson { output: json_path(target), report: &report })?,
+        ReportFormat::OneLine => {
             let (path, status) = (escape::name(&report.location), if is_bad { "failed" } else { "ok" });
             let (kept, missing) = (report.kept, report.missing.len());
             let datasets = report.lost_datasets.len();
@@ -319,7 +319,7 @@ fn salvage(
                 "path={path} status={status} kept={kept} missing={missing} lost_datasets={datasets}"
             ))?;
         }
-        Form::Text => print_salvage(&report, &name, out)?,
+        ReportFormat::Text => print_salvage(&report, &name, out)?,
     }
     if report.kept == 0 {
         out.note("no chunk could be kept")?;

@@ -79,6 +79,9 @@ fn counts(results: &Results) -> String {
             parts.push(format!("{count} {side} the range"));
         }
     }
+    for nan in results.arrays.iter().filter_map(|array| array.nan).filter(|nan| *nan > 0) {
+        parts.push(format!("{nan} NaN in no bin"));
+    }
     if results.skipped > 0 {
         parts.push(format!("{} skipped", counted(results.skipped, "missing value")));
     }

@@ -14,7 +14,7 @@ pub(crate) struct SelectArgs {
     /// Select by position, from 0: `time=0..24` (without 24), `time=-1`, `lat=::2`. Repeatable
     #[arg(long, value_name = "AXIS=POSITIONS")]
     isel: Vec<String>,
-    /// Select by slices, `start:stop:step` per axis: `0:10,::2`, `...,-1`. Omitted axes are selected in full
+    /// Select by slices, `start:stop:step` or one position per axis: `0:10,::2`, `...,-1`. Omitted axes are selected in full
     #[arg(short, long = "select", value_name = "SLICES", allow_hyphen_values = true)]
     slices: Option<String>,
     /// Maximum distance of a nearest label (`~`); seconds for times
@@ -25,7 +25,7 @@ pub(crate) struct SelectArgs {
 impl SelectArgs {
     /// The selected part of a dataset. Axes of which one label or position is selected are not dimensions of results.
     pub(crate) fn apply<'f>(&self, dataset: Dataset<'f>) -> Result<Select<'f>, Failure> {
-        let mut select = dataset.select().squeeze();
+        let mut select = dataset.select();
         let mut given = Vec::new();
         for (option, text) in
             self.isel.iter().map(|text| ("--isel", text)).chain(self.sel.iter().map(|text| ("--sel", text)))

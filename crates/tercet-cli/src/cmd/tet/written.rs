@@ -47,7 +47,7 @@ struct Added {
 pub(crate) struct Storage {
     /// The compression, if it was chosen from a sample.
     pub(crate) choice: Option<CompressionChoice>,
-    /// The rounding, and the largest error that was found.
+    /// The rounding, and the maximum error that was found.
     pub(crate) rounding: Option<(Rounding, f64)>,
 }
 
@@ -205,9 +205,9 @@ impl Added {
         let rounding = self.rounding.as_ref().map(|rounding| {
             let found = significant(rounding.largest_error);
             match (rounding.max_error, rounding.keep_bits) {
-                (Some(error), _) => format!("rounded, maximum error {error}; largest error found: {found}"),
+                (Some(error), _) => format!("rounded, maximum error {error}; max error found: {found}"),
                 (None, bits) => {
-                    format!("rounded to {} mantissa bits; largest error found: {found}", bits.unwrap_or(0))
+                    format!("rounded to {} mantissa bits; max error found: {found}", bits.unwrap_or(0))
                 }
             }
         });

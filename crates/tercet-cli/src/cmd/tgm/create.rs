@@ -30,7 +30,7 @@ use crate::render::{exact, human_size, parse_size};
 use crate::ui::{Bar, Ui, WARN, paint};
 
 pub(super) mod arrays;
-mod meta;
+pub(super) mod meta;
 mod stored;
 
 use arrays::{Object, Payload, total_bytes};
@@ -107,11 +107,6 @@ struct Style {
     /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
     reproducible: bool,
-}
-
-/// Parses a value as JSON, or else as a string.
-pub(super) fn json_or_text(text: &str) -> Result<tgm::Value, String> {
-    meta::parse(text)
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -440,7 +435,7 @@ fn extend(path: &Path, options: WriterOptions, out: &mut Ui) -> Result<(Writer, 
     }
     let file = match cut_tail {
         Some(_) => tgm::File::from_source(open(path)?, ReadArgs::default().options())?,
-        None => ReadArgs::default().open(open(path)?, out)?,
+        None => ReadArgs::default().open_or_empty(open(path)?, out)?,
     };
     let scan = file.scan()?;
     let last = file.index()?.map_or(file.len(), |index| index.span().start());

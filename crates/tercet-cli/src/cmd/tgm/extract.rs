@@ -23,12 +23,13 @@ mod csv;
 mod format;
 mod ranges;
 mod target;
+mod tet;
 mod values;
 
 use format::ArrayFormat;
 use ranges::Span;
 use target::{ObjectNumber, Target};
-use values::Taken;
+use values::Stack;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,6 +39,7 @@ Examples:
   tgm extract run.tgm 0 -s 0:2,0:3 -o corner.npy    a part, as in NumPy; reads only the needed bytes
   tgm extract run.tgm -w name=t/z -o 'out/[name]-[step].npy'
   tgm extract run.tgm t2m --stack step -o t2m.npy   all steps as the first axis
+  tgm extract run.tgm t2m --stack step -o t2m.tet   with the steps as coordinates
   tgm extract run.tgm 7 -o - | xxd                  raw values
   tgm extract run.tgm 0.0 --range 100:50 -o x.npy   50 values, starting at index 100
 
@@ -55,7 +57,7 @@ pub(crate) struct Args {
     object: Option<Target>,
     #[command(flatten)]
     filter: Filter,
-    /// Output format [default: by the extension: *.npy, *.csv, or *.bin, *.raw, *.dat for raw values, also for `-`]
+    /// Output format [default: by the extension: *.npy, *.tet, *.csv, or *.bin, *.raw, *.dat for raw values, also for `-`]
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<ArrayFormat>,
     /// Output file or URL; `[KEY]` writes one file per object; `-` writes raw values to standard output, or a .npy file with
@@ -201,23 +203,26 @@ fn write(
     out: &mut Ui,
 ) -> Result<(), Failure> {
     let output = open_output(args, path)?;
-    let (taken, what, first) = if let Some(key) = &args.stack {
-        let (taken, labels) = values::stack(args, file, format, objects, key, out)?;
+    let (taken, what, first, axis) = if let Some(key) = &args.stack {
+        let Stack { taken, labels, axis } = values::stack(args, file, format, objects, key, out)?;
         let what = format!("{} by {}", counted(objects.len() as u64, "object"), escape::name(key));
-        (taken, format!("{what} ({labels})"), None)
+        (taken, format!("{what} ({labels})"), None, Some((key.as_str(), axis)))
     } else {
         let Some(&number) = objects.first() else { return Ok(()) };
         let message = number.message(file)?;
         let taken = values::take(args, &message, format, number.object, out)?;
         let object = message.object(number.object)?;
-        (taken, describe(&message, &object), Some(number))
+        (taken, describe(&message, &object), Some(number), None)
     };
-    let bytes = taken.write(output, format, args.force.force, out)?;
+    let (dtype, shape) = (taken.dtype, taken.shape.clone());
+    let bytes = match format {
+        ArrayFormat::Tet => Some(tet::write(args, file, taken, first, axis.as_ref(), output, out)?),
+        _ => taken.write(output, format, args.force.force, out)?,
+    };
     let Some(bytes) = bytes else { return Ok(()) };
-    let Taken { dtype, shape, .. } = &taken;
     if out.is_json() {
         let (message, object) = (first.map(|first| first.message), first.map(|first| first.object));
-        let json = ExtractJson { file: json_path(path), message, object, dtype: *dtype, shape, bytes };
+        let json = ExtractJson { file: json_path(path), message, object, dtype, shape: &shape, bytes };
         return if objects.len() > 1 || args.output.as_path() != path {
             out.json_line(&json)
         } else {

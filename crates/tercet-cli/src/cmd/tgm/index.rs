@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "keys")]
     all_keys: bool,
     /// Rebuild the index from scratch
-    #[arg(long, alias = "anew")]
+    #[arg(long)]
     rebuild: bool,
     /// Write the index to FILE.idx; FILE does not change
     #[arg(long)]

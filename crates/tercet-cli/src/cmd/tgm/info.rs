@@ -8,7 +8,7 @@ use tercet::core::num::counted;
 use tercet::core::{ByteSource, Shape, escape};
 use tercet::tgm::{ArrayKind, Contents, CutTail, Gap, IndexSummary, KeyRange, Summary, VERSION, Value};
 
-use super::Form;
+use super::ReportFormat;
 use super::open::ReadArgs;
 use super::select::printed;
 use crate::args::{JsonArgs, QuietArgs};
@@ -52,7 +52,7 @@ pub(crate) struct InfoJson {
 
 /// Summarizes a file.
 pub(crate) fn summary(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<InfoJson, Failure> {
-    let file = ReadArgs::default().open(source, out)?;
+    let file = ReadArgs::default().open_or_empty(source, out)?;
     let is_cheap = !file.source().is_remote() || file.message_count()? <= MAX_REMOTE;
     let reads = !is_reference() && is_cheap;
     let contents = reads.then(|| file.contents(&out.bar("reading", file.len()))).transpose()?;
@@ -170,21 +170,25 @@ fn integrity(info: &InfoJson, contents: &Contents) -> String {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.files.each(Some(Format::Tgm), JsonList::Always, out, |input, out| {
-        run_on(Form::new(args.json.json, args.quiet.quiet), input.source()?, out)
+        run_on(ReportFormat::new(args.json.json, args.quiet.quiet), input.source()?, out)
     })
 }
 
 /// Prints the summary of an open file.
-pub(crate) fn run_on(form: Form, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
+pub(crate) fn run_on(
+    form: ReportFormat,
+    source: Arc<dyn ByteSource>,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
     let info = summary(source, out)?;
     match form {
-        Form::Text => print(&info, out)?,
-        Form::OneLine => {
+        ReportFormat::Text => print(&info, out)?,
+        ReportFormat::OneLine => {
             let Summary { location, file_len: size, messages, .. } = &info.summary;
             let file = escape::name(location);
             out.line(format_args!("path={file} file_len={size} version={VERSION} messages={messages}"))?;
         }
-        Form::Json => out.json(&info)?,
+        ReportFormat::Json => out.json(&info)?,
     }
     Ok(info.outcome())
 }

@@ -73,17 +73,18 @@ impl ReadArgs {
         if is_reference() {
             return Ok(file);
         }
-        let name = escape::name(file.name());
-        if file.message_count()? == 0 {
-            return Err(Failure::new(Class::Malformed, format!("{name}: contains no messages")));
-        }
         damage.check(&file)?;
         Ok(file)
     }
 
-    /// Scans the messages of a file and warns about unrecognized bytes. A non-empty file without a message is an error.
+    /// Scans the messages of a file and warns about unrecognized bytes. A file without a message is an error.
     pub(super) fn open(self, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<File, Failure> {
         Self::open_with(source, self.options(), out)
+    }
+
+    /// Like [`open`](Self::open); the file may be empty, as before the first append.
+    pub(super) fn open_or_empty(self, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<File, Failure> {
+        if source.is_empty() { Self::unscanned(source, self.options()) } else { self.open(source, out) }
     }
 
     /// The options of the library.
@@ -104,13 +105,17 @@ impl ReadArgs {
         let bar = out.bar("scanning", file.len());
         let scan = file.scan_with(&bar)?;
         drop(bar);
-        if scan.messages.is_empty() && !file.is_empty() {
+        if scan.messages.is_empty() && !(is_reference() && file.is_empty()) {
             // A file that starts like a message has a better error: truncated, or another version.
             if let Some(cut) = file.cut_tail()?.filter(|_| !is_reference()) {
                 let message = format!("{}: {cut}", escape::name(file.name()));
                 return Err(
                     Failure::new(Class::Malformed, message).with_hint("inspect the bytes with `tgm outline`")
                 );
+            }
+            if file.is_empty() {
+                let message = format!("{}: contains no messages", escape::name(file.name()));
+                return Err(Failure::new(Class::Malformed, message));
             }
             let whole = Span::first(file.len());
             let first = Message::open(Arc::clone(file.source()), 0, whole, options);

@@ -12,7 +12,7 @@ use tercet::tgm::salvage::{
 };
 use tercet::tgm::{EncodeOptions, Provenance, Writer, WriterOptions};
 
-use super::Form;
+use super::ReportFormat;
 use super::open::ReadArgs;
 use crate::args::{ForceArgs, JsonArgs, QuietArgs};
 use crate::failure::{Failure, Outcome};
@@ -63,7 +63,7 @@ pub(crate) struct Request<'a> {
     pub(crate) output: Option<&'a Path>,
     pub(crate) force: bool,
     pub(crate) reproducible: bool,
-    pub(crate) form: Form,
+    pub(crate) form: ReportFormat,
 }
 
 /// The JSON report.
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             output: args.output.as_deref(),
             force: args.force.force,
             reproducible: args.reproducible,
-            form: Form::new(args.json.json, args.quiet.quiet),
+            form: ReportFormat::new(args.json.json, args.quiet.quiet),
         };
         let target = request.target(out)?;
         request.run(target, &input.source_of(Format::Tgm)?, out)
@@ -146,12 +146,12 @@ impl Request<'_> {
         let report = &found.report;
         let is_bad = !report.is_complete() || !found.is_worth_writing();
         match self.form {
-            Form::Json => {
+            ReportFormat::Json => {
                 let output = written.as_ref().and(self.output).map(json_path);
                 out.json(&RepairJson { output, has_losses: !report.is_complete(), report })?;
             }
-            Form::OneLine => out.line(one_line(report, is_bad))?,
-            Form::Text => print(&found, written.as_deref(), out)?,
+            ReportFormat::OneLine => out.line(one_line(report, is_bad))?,
+            ReportFormat::Text => print(&found, written.as_deref(), out)?,
         }
         if is_wanted && written.is_none() {
             out.note("nothing could be kept; no file written")?;

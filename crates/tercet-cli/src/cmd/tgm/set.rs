@@ -1,10 +1,10 @@
 //! `tgm set`: set metadata values.
 
 use tercet::core::{Progress as _, escape};
+use tercet::tgm::File;
 use tercet::tgm::edit::{self, Change, Changes, EditError};
-use tercet::tgm::{File, Value};
 
-use super::create::json_or_text;
+use super::create::meta;
 use super::editing::{EditJson, Sink, WriteArgs, check_each};
 use super::open::{DamageArgs, ReadArgs};
 use super::select::Filter;
@@ -12,6 +12,7 @@ use crate::args::OutputArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::display_path;
+use crate::persona::is_reference;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -19,9 +20,11 @@ Examples:
   tgm set -s mars.class=rd run.tgm new.tgm               a key of every object
   tgm set -s extra.centre=ecmf,extra.note=x run.tgm new.tgm
   tgm set -s objects.0.quality=good run.tgm new.tgm      a parameter of one object
-  tgm set -s mars.step=12 --json-values -w mars.step=6 run.tgm new.tgm
+  tgm set -s mars.step=12 -w mars.step=6 run.tgm new.tgm
+  tgm set --set-str mars.date=20261118 run.tgm new.tgm   a string, not a number
 
-Values are strings; with --json-values, values that are JSON are parsed. Missing keys are added. \
+A value is parsed as JSON if possible: numbers, `true`, `false`, `null`, `[…]`, `{…}` and quoted strings. \
+Anything else is a string, and so is a decimal number that would lose digits, like 130.10. Missing keys are added. \
 Messages that do not match WHERE are copied unchanged, and so are all payloads.";
 
 #[derive(Debug, clap::Args)]
@@ -32,10 +35,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     output: OutputArgs,
     /// Set a key. Repeatable. Dots nest keys; `extra.` sets message metadata, `objects.N.` sets parameters of object N
-    #[arg(short = 's', long = "set", value_name = "KEY=VALUE,…", required = true)]
+    #[arg(short = 's', long = "set", value_name = "KEY=VALUE,…", required_unless_present = "set_str")]
     set: Vec<String>,
-    /// Parse values as JSON: numbers, bools, null, lists, maps. Each -s is then one pair
-    #[arg(long)]
+    /// Like --set, but the value is always a string, also with commas. Repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    set_str: Vec<String>,
+    /// The values of --set may contain commas: each is one pair
+    #[arg(long, hide = true)]
     json_values: bool,
     #[command(flatten)]
     filter: Filter,
@@ -46,7 +52,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let changes = args.changes()?;
+    let changes = args.changes(out)?;
     let output = args.write.output(args.output.path(), [&args.input])?;
     let file = ReadArgs::default().open_complete(args.input.source()?, args.damage, out)?;
     let takes = args.check(&file, &changes, out)?;
@@ -73,27 +79,49 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 impl Args {
-    fn changes(&self) -> Result<Changes, Failure> {
+    fn changes(&self, out: &mut Ui) -> Result<Changes, Failure> {
         let refused =
             |error: &EditError| Failure::for_program(&tercet::tgm::ErrorKind::from(error.clone()), "tgm");
         let mut changes = Vec::new();
         for set in &self.set {
-            // JSON values may contain commas.
-            let pairs: Vec<&str> = if self.json_values { vec![set] } else { set.split(',').collect() };
-            for pair in pairs {
-                let (key, value) = pair.split_once('=').ok_or_else(|| {
-                    let pair = escape::name(pair).into_owned();
-                    Failure::request(format!("expected KEY=VALUE, found `{pair}`"))
-                        .with_hint("commas separate pairs; use `--json-values` for values with commas")
-                })?;
-                let (key, value) = (key.trim(), value.trim());
+            for pair in self.pairs(set) {
+                let (key, value) = key_and_value(pair)?;
                 let wrong = |reason: String| Failure::request(format!("`{}`: {reason}", escape::name(key)));
-                let value =
-                    if self.json_values { json_or_text(value).map_err(wrong)? } else { Value::from(value) };
+                // The reference implementation has strings only.
+                let (value, is_kept) =
+                    if is_reference() { (value.into(), false) } else { meta::typed(value).map_err(wrong)? };
+                if is_kept {
+                    out.note(meta::kept_note(key, &value))?;
+                }
                 changes.push(Change::new(key, value).map_err(|error| refused(&error))?);
             }
         }
+        for set in &self.set_str {
+            let (key, value) = key_and_value(set)?;
+            changes.push(Change::new(key, value).map_err(|error| refused(&error))?);
+        }
         Changes::new(changes).map_err(|error| refused(&error))
+    }
+
+    /// The pairs of an option. Commas inside JSON do not separate them.
+    fn pairs<'a>(&self, mut set: &'a str) -> Vec<&'a str> {
+        if is_reference() {
+            return set.split(',').collect();
+        }
+        if self.json_values {
+            return vec![set];
+        }
+        let mut pairs = Vec::new();
+        loop {
+            let start = set.find('=').map_or(0, |at| at + 1);
+            let start = if set.find(',').is_some_and(|comma| comma < start) { 0 } else { start };
+            let end = start + value_len(&set[start..]);
+            pairs.push(&set[..end]);
+            match set.get(end + 1..) {
+                Some(rest) => set = rest,
+                None => return pairs,
+            }
+        }
     }
 
     /// Verifies every message and tries the changes; returns the messages and whether each is changed.
@@ -110,5 +138,50 @@ impl Args {
             Ok(())
         })?;
         Ok(takes)
+    }
+}
+
+/// The length of the value before a comma. Lists, maps and quoted strings may contain commas.
+fn value_len(text: &str) -> usize {
+    if text.trim_start().starts_with(['[', '{', '"']) {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+        if let Some(Ok(_)) = values.next() {
+            let end = values.byte_offset();
+            let rest = text[end..].trim_start();
+            if rest.is_empty() || rest.starts_with(',') {
+                return text.len() - rest.len();
+            }
+        }
+    }
+    text.find(',').unwrap_or(text.len())
+}
+
+fn key_and_value(pair: &str) -> Result<(&str, &str), Failure> {
+    let (key, value) = pair.split_once('=').ok_or_else(|| {
+        let pair = escape::name(pair).into_owned();
+        Failure::request(format!("expected KEY=VALUE, found `{pair}`"))
+            .with_hint("commas separate pairs; use `--set-str` for a string with commas")
+    })?;
+    Ok((key.trim(), value.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_in_json_do_not_separate_pairs() {
+        for (text, lens) in [
+            ("6,b=7", 1),
+            ("[1,2],b=7", 5),
+            (r#"{"a": "x,y"} ,b=7"#, 13),
+            (r#""x,y",b=7"#, 5),
+            (r#""x,b=7"#, 2),
+            ("[1,b=7", 2),
+            ("x", 1),
+            ("", 0),
+        ] {
+            assert_eq!(value_len(text), lens, "{text}");
+        }
     }
 }

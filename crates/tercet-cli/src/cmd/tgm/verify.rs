@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tercet::core::{ByteSource, Finding, escape};
 use tercet::tgm::{Depth, Report};
 
-use super::Form;
+use super::ReportFormat;
 use super::validate::{check, options};
 use crate::cmd::tet::report::{check as check_line, status};
 use crate::failure::{Failure, Outcome};
@@ -14,16 +14,16 @@ use crate::ui::Ui;
 /// Verifies an open file.
 pub(crate) fn run_on(
     deep: bool,
-    form: Form,
+    form: ReportFormat,
     source: &Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
     let depth = if deep { Depth::Full } else { Depth::Default };
     let report = check(source, &options(depth), out)?.to_report(source.name(), source.len(), deep);
     match form {
-        Form::Json => out.json(&report)?,
-        Form::OneLine => out.line(one_line(&report))?,
-        Form::Text => print(&report, out)?,
+        ReportFormat::Json => out.json(&report)?,
+        ReportFormat::OneLine => out.line(one_line(&report))?,
+        ReportFormat::Text => print(&report, out)?,
     }
     if report.ok {
         return Ok(Outcome::Done);

@@ -120,6 +120,20 @@ fn compression_has_a_codec_and_a_level() {
     }
 }
 
+/// Arrays with the names of axes are their coordinates: the axis names of the others do not fit them.
+#[test]
+fn coordinates_have_their_own_axis() {
+    let dir = TestDir::new();
+    dir.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
+    dir.write("lon.npy", Array::new(("f4", 4), &[3]).file(false, false));
+    dir.ok("create out.tet --from a=in.npy --from lon=lon.npy --dims lat,lon");
+    let file = dir.open("out.tet");
+    assert_eq!(file.dataset("lon").unwrap().axis_name(0), Some("lon"));
+    assert!(file.dataset("a").unwrap().coordinates(1).unwrap().is_some());
+    let result = dir.tet("create bad.tet --from a=in.npy --from b=lon.npy --dims lat,lon");
+    assert!(result.err.contains("dataset `b` has 1 axis, but 2 names are given"), "{}", result.err);
+}
+
 #[test]
 fn options_apply_to_their_arrays() {
     let dir = TestDir::new();
@@ -334,7 +348,7 @@ fn invalid_arguments_change_nothing() {
         ("--from a=in.npy --chunk 1,1 --chunk 2,2", 8, "`--chunk` is given more than once for all arrays"),
         ("--from a=in.npy --attr a:x=1 --attr a:x=2", 8, "`--attr x` is given more than once for array `a`"),
         ("--from a=in.npy --chunk 1", 8, "dataset `a` has 2 axes, but its chunks have 1"),
-        ("--from a=in.npy --dims x", 8, "dataset `a` has 2 axes, but 1 names are given"),
+        ("--from a=in.npy --dims x", 8, "dataset `a` has 2 axes, but 1 name is given"),
         ("--from a=in.npy --dims x,x", 8, "`--dims x,x` has a duplicate axis name `x`"),
         ("--from a=in.npy --dims a:time,time", 8, "`--dims a:time,time` has a duplicate axis name `time`"),
         ("--from a=in.npy --zstd 99", 8, "zstd has no level 99"),

@@ -132,18 +132,24 @@ fn labels_and_shorter_datasets() {
     );
     assert_eq!(
         result.err,
-        "note: axis `time` keeps its length in `u10`\nnote: axis `time` has the label `a` already\n"
+        "note: axis `time` keeps its length in `u10`\nwarning: axis `time` has `a` more than once now; `--sel time=a` selects all of \
+         them if they are adjacent, and fails if they are not\n"
     );
     let json: serde_json::Value = serde_json::from_str(&result.out).unwrap();
     assert_eq!(
-        (&json["along"], &json["positions"], &json["shorter"][0]),
-        (&"time".into(), &4.into(), &"u10".into())
+        (&json["along"], &json["positions"], &json["shorter"][0], &json["repeated"]),
+        (&"time".into(), &4.into(), &"u10".into(), &"a".into())
     );
     let file = dir.open("a.tet");
     assert_eq!(file.dataset("t2m").unwrap().labels(0).unwrap(), ["a", "b", "c", "d", "e", "f", "a", "h"]);
     drop(file);
     // The other field follows.
     dir.ok("append a.tet --along time --from u10=u10+.npy");
+    // Coordinates of a dataset, and labels among the new ones.
+    let again = dir.ok("append a.tet --along time --from t2m=t2m.npy --from u10=u10.npy --from time=time.npy --labels time=i,j,k,l");
+    assert!(again.err.contains("warning: axis `time` has"), "{}", again.err);
+    let twice = dir.ok("append a.tet --along time --from t2m=t2m.npy --from u10=u10.npy --from time=time.npy --labels time=m,m,n,o");
+    assert!(twice.err.contains("warning: axis `time` has `m` more than once"), "{}", twice.err);
     let clipped = dir.tet("append a.tet --along lon --from u10=u10.npy");
     assert_eq!(clipped.code, 8, "{}", clipped.err);
     assert_eq!(dir.ok("verify --deep a.tet").code, 0);

@@ -281,7 +281,14 @@ fn results_of_documents_are_saved() {
     // A selection without an operation has its stored values.
     let read = tet(&dir, &["query", r#"{"dataset":"t","selection":[0,0]}"#, "-t", "f.tet", "-x", "--json"]);
     let read: Value = serde_json::from_str(&read.stdout).unwrap();
-    assert_eq!((&read["values"], &read["decoded"]), (&json!([[[0, 1, 2, 3]]]), &json!(false)));
+    assert_eq!((&read["values"], &read["decoded"]), (&json!([0, 1, 2, 3]), &json!(false)));
+    // A single label is no dimension, as in the command.
+    let query = r#"{"dataset":"t","mean":["lat"],"selection":{"lon":90,"time":{"nearest":"2024-01-01"}}}"#;
+    let read = tet(&dir, &["query", query, "-t", "f.tet", "-x", "--json"]);
+    assert_eq!(
+        serde_json::from_str::<Value>(&read.stdout).unwrap(),
+        parsed(&dir, "mean f.tet t --over lat --sel lon=90 --sel time=~2024-01-01")
+    );
     // Positions of maxima are coordinates in text, too.
     let query = r#"{"dataset":"t","arg_max":["lat","lon"]}"#;
     let shown = tet(&dir, &["query", query, "-t", "f.tet", "-x"]).stdout;

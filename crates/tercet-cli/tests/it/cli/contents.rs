@@ -50,7 +50,7 @@ fn different_values_are_listed_with_their_places() {
 }
 
 #[test]
-fn a_catalogue_finds_and_reads() {
+fn a_catalog_finds_and_reads() {
     let dir = demo();
     let catalog = dir.tercet("catalog d -o d/all.tatami");
     assert_eq!(catalog.code, Some(1), "damaged files of the demo are reported: {}", catalog.stderr);
@@ -80,8 +80,54 @@ fn a_catalogue_finds_and_reads() {
 }
 
 #[test]
+fn one_bad_file_does_not_stop_the_hashes_of_others() {
+    let dir = demo();
+    let both = dir.tercet("hash missing.tet d/bad-hours.tgm d/weather.tet");
+    assert_eq!(both.code, Some(5), "{}", both.stderr);
+    assert!(
+        both.stdout.ends_with("  d/weather.tet\n") && both.stdout.lines().count() == 1,
+        "{}",
+        both.stdout
+    );
+    assert!(both.stderr.contains("bad-hours.tgm") && both.stderr.contains("missing.tet"), "{}", both.stderr);
+    // A damaged message is damage, alone and among others.
+    assert_eq!(dir.tercet("hash d/bad-hours.tgm").code, Some(5));
+    assert_eq!(dir.tercet("hash d/weather.tet d/bad-hours.tgm").code, Some(5));
+    let json = dir.tercet("hash d/weather.tet d/bad-hours.tgm --json");
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json[0]["hash"].as_str().unwrap().len(), 64);
+    assert_eq!((&json[1]["error"]["exit_code"], json[1].get("hash")), (&5.into(), None));
+}
+
+#[test]
+fn a_refresh_does_not_forget_damage() {
+    let dir = demo();
+    let first = dir.tercet("catalog d/bad-hours.tgm d/weather.tet -o all.tatami");
+    assert_eq!(first.code, Some(1), "{}", first.stderr);
+    let again = dir.tercet("catalog --refresh d/bad-hours.tgm d/weather.tet -o all.tatami");
+    assert_eq!((again.code, &again.stderr), (Some(1), &first.stderr));
+    assert!(again.stdout.contains("1 file read, 1 unchanged"), "{}", again.stdout);
+    let rows = dir.tercet("find all.tatami --columns file,problem --json -n 0");
+    let rows: serde_json::Value = serde_json::from_str(&rows.stdout).unwrap();
+    for row in rows.as_array().unwrap() {
+        assert_eq!(row.get("problem").is_some(), row["file"] == "d/bad-hours.tgm", "{row}");
+    }
+}
+
+#[test]
+fn catalogs_have_no_options_of_arrays() {
+    let dir = demo();
+    for option in ["--zstd", "--chunk time=2", "--dtype f32", "--max-error 1", "--split-by file", "--strict"]
+    {
+        let refused = dir.tercet(&format!("convert d/forecast.tgm rows.tatami {option}"));
+        assert_eq!(refused.code, Some(8), "{option}");
+        assert!(refused.stderr.contains("is for array files"), "{}", refused.stderr);
+    }
+}
+
+#[test]
 #[cfg(unix)]
-fn pointers_stay_below_the_catalogue() {
+fn pointers_stay_below_the_catalog() {
     let dir = demo();
     dir.write("outside.npy", &dir.read("d/noon.npy"));
     std::os::unix::fs::symlink("../outside.npy", dir.path("d/link.npy")).unwrap();

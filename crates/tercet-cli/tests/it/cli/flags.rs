@@ -50,7 +50,7 @@ fn quiet_hides_summaries() {
     let hits = dir.tatami("search docs.tatami words");
     let quiet = dir.tatami("search docs.tatami words -q");
     assert_eq!((quiet.stdout, quiet.stderr.as_str()), (hits.stdout, ""));
-    assert!(hits.stderr.contains("10 hits in "), "{}", hits.stderr);
+    assert!(hits.stderr.contains("10 hits of 12 in "), "{}", hits.stderr);
     let quiet = dir.tatami("search docs.tatami nothing -q");
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(1), "", ""));
 }

@@ -63,8 +63,13 @@ fn search() {
 }
 
 #[test]
-fn messages_to_catalogue() {
-    check("messages-to-catalogue.md");
+fn messages_to_catalog() {
+    check("messages-to-catalog.md");
+}
+
+#[test]
+fn serve() {
+    check("serve.md");
 }
 
 #[test]

@@ -259,8 +259,8 @@ fn rows_of_a_collection_are_upserted_deleted_and_merged() {
         "new.jsonl",
         "{\"key\":10,\"day\":\"new\"}\n{\"key\":999,\"day\":\"new\"}\n{\"key\":10,\"day\":\"newest\"}\n",
     );
-    let said = dir.ok("upsert days --key key --from new.jsonl").out;
-    assert_eq!(said, "days: upserted 2 rows, 1 replaced, 1 duplicate in the input dropped, 151 rows now\n");
+    let stdout = dir.ok("upsert days --key key --from new.jsonl").out;
+    assert_eq!(stdout, "days: upserted 2 rows, 1 replaced, 1 duplicate in the input dropped, 151 rows now\n");
     assert_eq!(dir.ok("lookup days 10").out, "{\"key\":10,\"day\":\"newest\"}\n");
     assert_eq!(dir.ok("cat days --where key=10").out, "{\"key\":10,\"day\":\"newest\"}\n");
     assert_eq!(dir.ok("delete days --where day=\"wed\"").out, "days: deleted 50 rows, 101 left\n");

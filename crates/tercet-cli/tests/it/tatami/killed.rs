@@ -50,9 +50,19 @@ fn a_concurrently_created_segment_is_kept() {
 #[test]
 fn killed_changes_of_rows_leave_the_old_or_the_new_file() {
     let dir = TestDir::new();
-    let wide = |key: i32, word: &str| format!(r#"{{"id":{key},"text":"{word} {}"}}"#, "x".repeat(200));
-    dir.write("rows.jsonl", lines(0..3000, |key| wide(key, "old")));
-    dir.write("new.jsonl", lines(0..1500, |key| wide(2 * key, "new")));
+    // Values that no codec shrinks: writing them takes long enough to be killed.
+    let wide = |key: u64, word: &str| {
+        let mut state = key + 1;
+        let mut text = String::new();
+        for _ in 0..16 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{:016x}", state.rotate_left(29).wrapping_mul(state));
+        }
+        format!(r#"{{"id":{key},"text":"{word} {text}"}}"#)
+    };
+    dir.write("rows.jsonl", lines(0..12_000, |key| wide(key, "old")));
+    dir.write("new.jsonl", lines(0..6000, |key| wide(2 * key, "new")));
     dir.ok("create a.tatami --from rows.jsonl --sort-key id");
     kill_at_every_stage(&dir, "upsert a.tatami --key id --from new.jsonl", 0, "a.tatami");
     dir.ok("create b.tatami --from rows.jsonl --sort-key id");

@@ -62,6 +62,16 @@ fn lookup_finds_keys() {
         assert_eq!(dir.run(&format!("lookup n.tatami -- {}", n * 2 + 1)).code, 1);
     }
     assert_eq!(dir.ok("lookup n.tatami -6").out, "{\"n\":-6}\n");
+    // Several rows have a key, also over pages and row groups.
+    dir.write("many.jsonl", lines(0..900, |n| format!("{{\"n\":{},\"row\":{n}}}", n / 300)));
+    dir.ok("create many.tatami --from many.jsonl --sort-key n --page-rows 64 --row-group-rows 250");
+    let first = dir.ok("lookup many.tatami 1");
+    assert_eq!(first.out, "{\"n\":1,\"row\":300}\n");
+    assert_eq!(first.err, "note: more rows have this key; `--all` prints them\n");
+    let all = dir.ok("lookup many.tatami 1 --all --columns row").out;
+    assert_eq!(all, lines(300..600, |n| format!("{{\"row\":{n}}}")));
+    assert_eq!(dir.run("lookup many.tatami 7 --all").code, 1);
+    assert_eq!(dir.ok("lookup n.tatami 4").err, "");
     let wrong = dir.run("lookup n.tatami many");
     assert_eq!(wrong.code, 8);
     assert!(wrong.err.contains("invalid int64 value `many` for the sort key `n`"), "{}", wrong.err);

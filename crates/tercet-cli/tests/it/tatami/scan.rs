@@ -106,7 +106,7 @@ fn filter_errors_point_at_the_expression() {
         "n ~ 3",
         "é = 1 and n = 2",
         "n = 1 and s > 5",
-        "n in (1, 2.5)",
+        "n in (1, true)",
         "l = 3",
         "s = \"open",
         "",

@@ -19,7 +19,7 @@ fn hits(dir: &TestDir, args: &[&str]) -> (i32, Vec<Value>) {
     let result = run_command(dir.command().arg("search").args(args).arg("--json"));
     let json: Value =
         serde_json::from_str(&result.out).unwrap_or_else(|_| panic!("{}{}", result.out, result.err));
-    assert!(json["took_us"].is_u64() && json["stats"]["blocks"].is_u64());
+    assert!(json["took"]["total_us"].is_u64() && json["stats"]["blocks"].is_u64());
     (result.code, json["hits"].as_array().unwrap().clone())
 }
 
@@ -136,7 +136,7 @@ fn a_directory_of_segments_is_searched_as_one() {
     dir.ok("create all/3.tatami --from n.jsonl --force");
     dir.ok("collection add all all/3.tatami");
     let other = dir.run("search all fox");
-    assert!(other.code == 8 && other.err.contains("3.tatami: not a search segment"), "{}", other.err);
+    assert!(other.code == 8 && other.err.contains("3.tatami: is not a search segment"), "{}", other.err);
 }
 
 #[test]
@@ -230,8 +230,8 @@ fn deleted_documents_are_not_converted() {
     assert!(String::from_utf8(dir.read("all.jsonl")).unwrap().contains(&id));
     dir.ok(&format!("delete docs.tatami --id {id}"));
     for args in ["convert docs.tatami out.jsonl", "create out.tatami --from docs.tatami"] {
-        let said = dir.ok(args).err;
-        assert!(said.contains("docs.tatami: skipped 1 deleted document\n"), "{args}: {said}");
+        let stderr = dir.ok(args).err;
+        assert!(stderr.contains("docs.tatami: skipped 1 deleted document\n"), "{args}: {stderr}");
     }
     let text = String::from_utf8(dir.read("out.jsonl")).unwrap();
     assert!(text.lines().count() == rows - 1 && !text.contains(&id), "{text}");
@@ -314,12 +314,77 @@ fn words_are_missing_if_no_analyzer_finds_them() {
     dir.write("b.txt", "walking");
     dir.ok("index a.txt -o d/a.tatami --analyzer english");
     dir.ok("index b.txt -o d/b.tatami --analyzer standard");
-    let said = run_command(dir.command().args(["search", "d", "running walking turtles"])).err;
-    assert!(said.matches("no document contains").count() == 1 && said.contains("`turtles`"), "{said}");
-    let said = run_command(dir.command().args(["search", "d", "runnin*"])).err;
-    assert!(said.contains("prefixes match stems (analyzer english)"), "{said}");
-    let said = run_command(dir.command().args(["search", "d/b.tatami", "walkin*"])).err;
-    assert!(!said.contains("stems"), "{said}");
+    let stderr = run_command(dir.command().args(["search", "d", "running walking turtles"])).err;
+    assert!(stderr.matches("no document contains").count() == 1 && stderr.contains("`turtles`"), "{stderr}");
+    let stderr = run_command(dir.command().args(["search", "d", "runnin*"])).err;
+    assert!(stderr.contains("prefixes match stems (analyzer english)"), "{stderr}");
+    let stderr = run_command(dir.command().args(["search", "d/b.tatami", "walkin*"])).err;
+    assert!(!stderr.contains("stems"), "{stderr}");
+}
+
+/// Pages, totals, facets, orders, completions, corrections and similar documents.
+#[test]
+fn results_are_paged_counted_and_sorted() {
+    let dir = TestDir::new();
+    let line = |n: u32| {
+        format!(
+            "{{\"id\":\"{n}\",\"url\":\"u/{n}\",\"title\":\"{}\",\"body\":\"A fox{}\"}}\n",
+            "t ".repeat(n as usize % 3),
+            " received".repeat(n as usize)
+        )
+    };
+    dir.write("d.jsonl", (0..12).map(line).collect::<String>());
+    dir.ok("index d.jsonl -o d.tatami --analyzer english");
+    let json = |args: &str| -> Value { serde_json::from_str(&dir.ok(args).out).unwrap() };
+    let page = json("search d.tatami fox -n 5 --offset 10 --json");
+    assert_eq!(page["total"]["documents"], 12);
+    assert_eq!(
+        (page["total"]["is_exact"].as_bool(), page["hits"].as_array().unwrap().len()),
+        (Some(true), 2)
+    );
+    let took = &page["took"];
+    let parts = ["ranking_us", "counting_us", "fetching_us", "highlighting_us"];
+    let sum: u64 = parts.iter().map(|part| took[part].as_u64().unwrap()).sum();
+    assert!(took["total_us"].as_u64().unwrap().abs_diff(sum) <= 4, "{took}");
+    let sorted =
+        json("search d.tatami fox --sort norm_body:desc -n 2 --facet norm_title --facet-values 2 --json");
+    let ids: Vec<_> =
+        sorted["hits"].as_array().unwrap().iter().map(|hit| hit["doc_id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["11", "10"]);
+    assert!(sorted["hits"][0]["score"].is_null());
+    let facet = &sorted["facets"][0];
+    assert_eq!((&facet["distinct"], &facet["others"]), (&3.into(), &4.into()));
+    assert_eq!(facet["values"][1].to_string(), "{\"value\":1,\"documents\":4}");
+    let printed = dir.ok("search d.tatami fox -n 1 --facet norm_title");
+    assert!(printed.out.contains("norm_title\n        4  0\n"), "{}", printed.out);
+    assert!(printed.err.contains("1 hit of 12 in "), "{}", printed.err);
+    let wrong = dir.run("search d.tatami recieved");
+    assert!(wrong.err.contains("no document contains `recieved`; did you mean `received`?"), "{}", wrong.err);
+    assert_eq!(dir.ok("search d.tatami --complete rec").out, "received  11\n");
+    assert_eq!(dir.run("search d.tatami --complete xyz").code, 1);
+    let like = json("search d.tatami --like 3 --json -n 20");
+    assert_eq!((like["hits"].as_array().unwrap().len(), &like["like"]), (11, &"3".into()));
+    let none = dir.run("search d.tatami --like none");
+    assert!(none.code == 8 && none.err.contains("no document with the ID `none`"), "{}", none.err);
+    assert_eq!(dir.run("search d.tatami").code, 2);
+}
+
+/// The newest of several documents with one ID is found.
+#[test]
+fn older_versions_are_not_found() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("all")).unwrap();
+    dir.write("old.jsonl", "{\"id\":\"1\",\"body\":\"fox fox fox\"}\n{\"id\":\"2\",\"body\":\"fox\"}\n");
+    dir.write("new.jsonl", "{\"id\":\"1\",\"body\":\"one fox in many words\"}\n");
+    dir.ok("index old.jsonl -o all/a.tatami");
+    dir.ok("index new.jsonl -o all/b.tatami");
+    let (_, found) = hits(&dir, &["all", "fox"]);
+    let ids: Vec<_> =
+        found.iter().map(|hit| (hit["doc_id"].as_str().unwrap(), hit["snippet"].as_str().unwrap())).collect();
+    assert_eq!(ids.len(), 2);
+    assert!(ids.contains(&("1", "one fox in many words")), "{ids:?}");
+    let said = dir.ok("search all fox").err;
+    assert!(said.contains("1 older version of documents with the same ID not searched"), "{said}");
 }
 
 /// The first k of the best k + 1 hits are the best k, also with equal scores.

@@ -37,13 +37,31 @@ fn set_changes_only_the_given_keys() {
     assert_eq!(old[2], new[2]);
     for (old, new) in old.iter().zip(&new).take(2) {
         assert_eq!(new.get("mars.class"), Some(&"rd".into()));
-        assert_eq!(new.get("extra.mars.step"), Some(&"7".into()), "values are text");
+        assert_eq!(new.get("extra.mars.step"), Some(&7.into()), "numbers stay numbers");
         assert_eq!(new.base[0]["name"], old.base[0]["name"]);
     }
-    dir.ok("set --json-values -s extra.n=7 -s extra.l=[1,2] -s extra.t=x,y run.tgm new.tgm --force");
+    let result = dir.ok(
+        "set -s extra.l=[1,2],extra.n=7.5,extra.b=true,extra.code=130.10 --set-str extra.t=x,y --set-str extra.id=007 \
+         run.tgm new.tgm --force",
+    );
+    assert_eq!(
+        result.err,
+        "note: `extra.code` is stored as the string \"130.10\": as a number it would lose digits\n"
+    );
     let new = metadata(&dir, "new.tgm").remove(0);
-    assert_eq!((&new.extra["n"], new.extra["l"].printed()), (&7.into(), "[1,2]".to_owned()));
-    assert_eq!(new.extra["t"], "x,y".into());
+    let expected = [
+        ("b", true.into()),
+        ("code", "130.10".into()),
+        ("id", "007".into()),
+        ("n", 7.5.into()),
+        ("t", "x,y".into()),
+    ];
+    for (key, value) in expected {
+        assert_eq!(new.extra[key], value, "{key}");
+    }
+    assert_eq!(new.extra["l"].printed(), "[1,2]");
+    // A number that was set is found by a numeric comparison.
+    assert_eq!(dir.ok("get new.tgm -p n -w n>=7.5 -n 1").out, "7.5\n");
     let result = dir.ok("set -s objects.0.quality=good run.tgm new.tgm --force --json -w mars.step=6");
     let json: Json = serde_json::from_str(&result.out).unwrap();
     assert_eq!((&json["messages"], &json["changed"], &json["copied"]), (&3.into(), &1.into(), &2.into()));
@@ -75,6 +93,8 @@ fn a_rejected_set_leaves_no_file() {
         ("-s objects.1.a=1 run.tgm new.tgm", 8, "run.tgm: message 1 has no object 1: it holds 1"),
         ("-s a=1,a=2 run.tgm new.tgm", 8, "`a` and `a` cannot both be set"),
         ("-s a run.tgm new.tgm", 8, "expected KEY=VALUE, found `a`"),
+        ("-s a=1,b run.tgm new.tgm", 8, "expected KEY=VALUE, found `b`"),
+        ("run.tgm new.tgm", 2, "--set <KEY=VALUE,…>"),
         ("-s a=1 run.tgm old.tgm", 8, "old.tgm: file exists\n  hint: `--force` replaces it"),
         ("-s a=1 run.tgm run.tgm --force", 8, "input and output are the same file"),
         ("-s a=1 bad.tgm new.tgm", 5, "message 1 › object 0"),

@@ -174,19 +174,19 @@ fn invalid_extracts_are_errors() {
         ("run.tgm 1.2 -o x", 8, "message 1 has no object 2: it holds 2, numbered from 0"),
         ("run.tgm 1 -o x", 8, "run.tgm: message 1 has 2 objects\n  hint: select one: `1.0` to `1.1`"),
         ("none.tgm 0 -o x", 8, "none.tgm: message 0 has no objects"),
-        ("empty.tgm 0 -o x", 8, "empty.tgm: has no message 0: it holds 0"),
+        ("empty.tgm 0 -o x", 4, "empty.tgm: contains no messages"),
         ("run.tgm first -o x", 8, "run.tgm: no object is named `first`"),
         ("run.tgm 3. -o x", 2, "invalid number `3.`"),
         ("run.tgm -3 -o x", 8, "run.tgm: has no message -3: it holds 2"),
         ("run.tgm 1.-3 -o x", 8, "message 1 has no object -3"),
         ("run.tgm a -o x", 8, "run.tgm: 2 objects selected: 0.0, 1.0"),
-        ("run.tgm 0 -o x.nc", 8, "cannot write .nc files; the extensions are .npy and .csv"),
+        ("run.tgm 0 -o x.nc", 8, "cannot write .nc files; the extensions are .npy, .tet and .csv"),
         ("run.tgm 0 -s 0:9 -o x", 8, "`-s 0:9` of object 0 with shape 3×4"),
         ("run.tgm -o [nosuch].npy", 8, "no key `nosuch` for the file name"),
         ("run.tgm -o [name].npy", 8, "have the same output name"),
         ("run.tgm a --stack nosuch -o x.npy", 8, "no key `nosuch`"),
         ("run.tgm 0", 2, "--output"),
-        ("run.tgm 0 -o x --as nc", 2, "possible values: npy, csv, raw"),
+        ("run.tgm 0 -o x --as nc", 2, "possible values: npy, csv, raw, tet"),
         ("packed.tgm 0 -o x", 4, "cannot be decoded\n  zstd"),
         ("packed.tgm 0 -o x.npy", 4, "cannot be decoded\n  zstd"),
         ("deep.tgm 0 -o x.npy", 8, "has 65 axes; NumPy arrays have at most 64"),
@@ -281,6 +281,49 @@ fn parts_are_selected_by_axis_and_objects_are_stacked() {
     dir.ok("extract run.tgm 1 -s 1,: -o t.csv");
     assert_eq!(String::from_utf8(dir.read("t.csv")).unwrap(), "dim_0,dim_1,value\n0,0,3\n0,1,4\n0,2,5\n");
     dir.refused("extract run.tgm t --stack name -o x.npy", 8, "both have `name` t");
+}
+
+/// A `.tet` file has the metadata as attributes, and the values of the stacked key as coordinates.
+#[test]
+fn arrays_become_tet_files() {
+    let dir = TestDir::new();
+    let array = Array::new("f4", 4, &[3, 4, 5]);
+    dir.write("t2m.npy", array.file(false, false));
+    dir.ok(
+        "create run.tgm --from t2m=t2m.npy --split-axis step=12,0,6 --meta t2m:units=K --meta mars.class=od",
+    );
+    let result = dir.ok("extract run.tgm t2m --stack step -o t2m.tet");
+    assert!(result.out.starts_with("t2m.tet: 3 objects by step (0..12), float32 3×4×5, "), "{}", result.out);
+    let file = tercet::tet::File::open(dir.path("t2m.tet")).unwrap();
+    let t2m = file.dataset("t2m").unwrap();
+    let values = array.values();
+    let row = |row: usize| &values[row * 80..(row + 1) * 80];
+    assert_eq!(t2m.select().read().unwrap().bytes(), [row(1), row(2), row(0)].concat());
+    assert_eq!((t2m.axis_name(0), t2m.axis_name(1)), (Some("step"), Some("dim_1")));
+    let six = t2m.select().sel("step", 6).unwrap().read().unwrap();
+    assert_eq!(six.bytes(), row(2));
+    let attributes = format!("{:?}", t2m.info().unwrap().attrs);
+    assert!(attributes.contains("units") && attributes.contains("mars.class"), "{attributes}");
+    // A part of one object, and ranges.
+    dir.ok("extract run.tgm 1 -s 1:3,:2 -o part.tet");
+    let part = tercet::tet::File::open(dir.path("part.tet")).unwrap();
+    let part = part.dataset("t2m").unwrap();
+    let cells = [5, 6, 10, 11].map(|at| &row(1)[at * 4..at * 4 + 4]).concat();
+    assert_eq!((part.shape(), part.select().read().unwrap().bytes()), (&[2, 2][..], &cells[..]));
+    dir.ok("extract run.tgm 2 --range 3:2,0:1 -o range.tet");
+    let ranges = tercet::tet::File::open(dir.path("range.tet")).unwrap();
+    let read = ranges.dataset("t2m").unwrap().select().read().unwrap();
+    assert_eq!(read.bytes(), [&row(2)[12..20], &row(2)[..4]].concat());
+    // String keys are labels; existing files and other outputs are refused.
+    dir.ok("create names.tgm --from a=t2m.npy --split-axis day=mon,tue,wed");
+    dir.ok("extract names.tgm a --stack day -o names.tet");
+    let names = tercet::tet::File::open(dir.path("names.tet")).unwrap();
+    assert_eq!(names.dataset("a").unwrap().labels(0).unwrap(), ["mon", "tue", "wed"]);
+    dir.refused("extract run.tgm 0 -o t2m.tet", 8, "t2m.tet: file exists");
+    dir.refused("extract run.tgm 0 --as tet -o -", 8, "a .tet file is written to a local path");
+    let bits = DataObjectDescriptor::new(DType::Bitmask, [12]);
+    write(&dir, "bits.tgm", &[(&bits, &[0xff, 0xf0])]);
+    dir.refused("extract bits.tgm 0 -o bits.tet", 8, "bitmasks cannot be written as .tet");
 }
 
 /// Metadata beyond the limit is not malformed.

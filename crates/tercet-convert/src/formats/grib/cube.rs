@@ -586,6 +586,13 @@ fn attributes(fields: &[&Field], grid: &Grid) -> Vec<Attr> {
         ],
     };
     attrs.extend(numbers.iter().map(|(name, number)| Attr::new(*name, int((*number).into()))));
+    // Numbers for local use have a meaning with the tables of the centre only.
+    if numbers.iter().any(|(_, number)| *number >= 192)
+        && let Some((master, local)) = product.tables
+    {
+        attrs.push(Attr::new("GRIB_tablesVersion", int(master.into())));
+        attrs.push(Attr::new("GRIB_localTablesVersion", int(local.into())));
+    }
     attrs.push(Attr::text("GRIB_typeOfLevel", product.level.kind.name()));
     attrs.push(Attr::text("GRIB_stepType", product.step_type()));
     attrs.push(Attr::text("GRIB_gridType", grid.name()));

@@ -27,6 +27,8 @@ pub(super) struct Described {
     /// The start of intervals in hours, or their length.
     pub(super) interval: Option<Interval>,
     pub(super) centre: (u16, u16),
+    /// The versions of the master tables and of the local tables, if they are known.
+    pub(super) tables: Option<(u8, u8)>,
     /// Variables whose values are in the keys of messages.
     pub(super) coordinates: Vec<usize>,
     /// Values that mean a missing one.
@@ -131,6 +133,7 @@ pub(super) fn describe(source: &dyn ArraySource, number: usize) -> Result<Result
         number: None,
         interval: None,
         centre: (255, 0),
+        tables: None,
         coordinates,
         fills: fills(variable),
     };
@@ -188,6 +191,7 @@ fn finish(header: &Header, variable: &Variable, mut described: Described) -> Res
     };
     let octet = |name: &str| integer(name).and_then(|value| u8::try_from(value).ok());
     described.centre = (integer("GRIB_centre").unwrap_or(255), integer("GRIB_subCentre").unwrap_or(0));
+    described.tables = octet("GRIB_tablesVersion").zip(octet("GRIB_localTablesVersion"));
     let explicit = (octet("GRIB_discipline"), octet("GRIB_parameterCategory"), octet("GRIB_parameterNumber"));
     if let (Some(discipline), Some(category), Some(number)) = explicit {
         described.numbers = (discipline, category, number);

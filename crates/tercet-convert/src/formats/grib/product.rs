@@ -11,6 +11,8 @@ pub(super) struct Product {
     pub(super) parameter: Option<&'static Parameter>,
     pub(super) centre: u16,
     pub(super) sub_centre: u16,
+    /// The versions of the master tables and of the local tables, in edition 2.
+    pub(super) tables: Option<(u8, u8)>,
     /// The reference time in seconds since 1970.
     pub(super) time: i64,
     /// The forecast time in hours; the end of an interval.
@@ -155,10 +157,11 @@ impl Product {
             parameter: find(code, &surfaces),
             centre,
             sub_centre: section.u8(26)?.into(),
+            tables: None,
             time,
             step: hours(end, unit, time)?,
             start_step: hours(start, unit, time)?,
-            // A maximum or minimum is said by the parameter, an interval alone is not a statistic.
+            // A maximum or minimum is stated by the parameter; an interval alone is not a statistic.
             statistic: statistic.filter(|_| range != 2),
             level,
             number: None,
@@ -268,6 +271,7 @@ impl Product {
             parameter: if is_plain { find(code, &surfaces).or_else(local) } else { None },
             centre,
             sub_centre: identification.u16(8)?,
+            tables: Some((identification.u8(10)?, identification.u8(11)?)),
             time,
             step,
             start_step: start,

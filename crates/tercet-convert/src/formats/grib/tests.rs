@@ -265,3 +265,40 @@ fn garbage_between_messages_is_reported() {
     lost[0] = b'X';
     assert_eq!(open(lost).header().unreadable.len(), 1);
 }
+
+/// The positions of messages in a file.
+fn messages(bytes: &[u8]) -> Vec<usize> {
+    (0..bytes.len() - 4).filter(|&at| &bytes[at..at + 4] == b"GRIB").collect()
+}
+
+#[test]
+fn local_parameters_keep_the_versions_of_their_tables() {
+    let mut bytes = file_bytes(None, GribPacking::Auto);
+    for start in messages(&bytes) {
+        // Octets 10 and 11 of section 1: the versions of the tables; octet 11 of section 4: the number of the parameter.
+        bytes[start + 16 + 9..start + 16 + 11].copy_from_slice(&[27, 5]);
+        let mut section = start + 16;
+        while bytes[section + 4] != 4 {
+            section += u32::from_be_bytes(bytes[section..section + 4].try_into().unwrap()) as usize;
+        }
+        bytes[section + 10] = 201;
+    }
+    let source = open_source(Arc::new(MemorySource::new("a.grib", bytes))).unwrap();
+    let local =
+        source.header().variables.iter().find(|variable| variable.attr("GRIB_localTablesVersion").is_some());
+    let local = local.unwrap();
+    let number =
+        |name: &str| local.attr(name).and_then(AttrData::as_number).map(crate::arrays::Number::as_f64);
+    assert_eq!((number("GRIB_tablesVersion"), number("GRIB_localTablesVersion")), (Some(27.0), Some(5.0)));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("b.grib2");
+    convert(&*source, &path, OutputFormat::Grib, &ConvertOptions::new(), &NoProgress).unwrap();
+    let written = std::fs::read(&path).unwrap();
+    let starts = messages(&written);
+    assert_eq!(starts.len(), 4);
+    assert!(starts.iter().all(|start| written[start + 25..start + 27] == [27, 5]));
+    // Other parameters have no such attributes.
+    let plain =
+        open_source(Arc::new(MemorySource::new("a.grib", file_bytes(None, GribPacking::Auto)))).unwrap();
+    assert!(plain.header().variables.iter().all(|variable| variable.attr("GRIB_tablesVersion").is_none()));
+}

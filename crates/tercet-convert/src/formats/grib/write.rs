@@ -41,7 +41,7 @@ pub enum GribPacking {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Precision {
     Exact,
-    /// The largest error.
+    /// The maximum error.
     Error(f64),
     /// The number of bits.
     Bits(u32),
@@ -365,7 +365,8 @@ fn date(section: &mut Section, seconds: i64) -> Result<(), String> {
 fn identification(described: &Described, keys: &Keys) -> Result<Section, String> {
     let mut section = Section::new(1);
     let is_forecast = keys.step != 0.0 || described.statistic.is_some();
-    section.u16(described.centre.0).u16(described.centre.1).u8(MASTER_TABLES).u8(0).u8(u8::from(is_forecast));
+    let (master, local) = described.tables.unwrap_or((MASTER_TABLES, 0));
+    section.u16(described.centre.0).u16(described.centre.1).u8(master).u8(local).u8(u8::from(is_forecast));
     date(&mut section, keys.time)?;
     let kind = match keys.number {
         Some(_) => 4,
@@ -541,7 +542,7 @@ fn integers(values: &[f64], precision: Precision) -> Result<(f64, i32, u32), Str
     let reference = float_below(least)?;
     let range = most - reference;
     if !range.is_finite() {
-        return Err("the distance of its smallest and largest value is not finite".to_owned());
+        return Err("the range of its values is not finite".to_owned());
     }
     let width = |power: i32| {
         let largest = (range / 2f64.powi(power)).round();
@@ -605,7 +606,7 @@ fn bit_string(integers: impl Iterator<Item = u32>, bits: u32) -> Vec<u8> {
 /// Reads the values of a box of a variable of the output.
 pub(crate) type FillVariable<'f> = dyn Fn(usize, &[u64], &[u64], &mut [u8]) -> Result<(), Error> + Sync + 'f;
 
-/// Reads a file again: the keys of all fields, and how far each value is from that of the source. Returns the largest error of each variable.
+/// Reads a file again: the keys of all fields, and how far each value is from that of the source. Returns the maximum error of each variable.
 pub(crate) fn verify(
     source: &dyn ArraySource,
     path: &Path,

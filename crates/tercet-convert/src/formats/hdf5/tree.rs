@@ -10,7 +10,7 @@ use hdf5_reader::messages::dataspace::DataspaceType;
 use hdf5_reader::messages::link::LinkTarget;
 use hdf5_reader::{Attribute, Dataset, Hdf5File};
 
-use super::{NON_COORDINATE, Place, attribute, element, links};
+use super::{NON_COORDINATE, StoredDataset, attribute, element, links};
 use crate::Error;
 use crate::arrays::dims::DimTable;
 use crate::arrays::source::malformed;
@@ -51,7 +51,7 @@ struct Walk<'a> {
 }
 
 /// Reads the structure of a file.
-pub(super) fn read(file: &Hdf5File, name: &str) -> Result<(Header, Vec<Place>), Error> {
+pub(super) fn read(file: &Hdf5File, name: &str) -> Result<(Header, Vec<StoredDataset>), Error> {
     let root = file.root_group().map_err(|error| malformed(name, error.to_string()))?;
     let mut walk = Walk {
         file,
@@ -172,7 +172,7 @@ impl Walk<'_> {
         self.is_netcdf && attribute::is_text(item)
     }
 
-    fn header(mut self) -> (Header, Vec<Place>) {
+    fn header(mut self) -> (Header, Vec<StoredDataset>) {
         let format = if self.is_netcdf { "NetCDF-4" } else { "HDF5" };
         let scales = Scales::new(&self.datasets);
         let mut dims = DimTable::new();
@@ -182,7 +182,7 @@ impl Walk<'_> {
         }
         let mut header =
             Header { format: format.to_owned(), attrs: std::mem::take(&mut self.attrs), ..Header::default() };
-        let mut places = Vec::new();
+        let mut datasets = Vec::new();
         for Found { path, dataset } in std::mem::take(&mut self.datasets) {
             if scales.is_dimension_only(&path) {
                 continue;
@@ -242,11 +242,11 @@ impl Walk<'_> {
             };
             header.notes.extend(notes.into_iter().map(|note| (path.clone(), note)));
             header.variables.push(Variable { name: path, kind, dims, shape, chunks, attrs });
-            places.push(Place { dataset, swap });
+            datasets.push(StoredDataset { dataset, swap });
         }
         header.dims = dims.into_dims(|name| scales.find(name).is_some_and(|scale| scale.unlimited));
         header.unreadable = self.unreadable;
-        (header, places)
+        (header, datasets)
     }
 }
 

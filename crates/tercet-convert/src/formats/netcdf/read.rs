@@ -18,11 +18,11 @@ pub(crate) struct NetCdf {
     source: Arc<dyn ByteSource>,
     header: Header,
     /// Offset and byte strides of each variable.
-    places: Vec<Place>,
+    layouts: Vec<VariableLayout>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct VariableLayout {
     begin: u64,
     strides: Vec<u64>,
     dtype: DType,
@@ -74,13 +74,13 @@ impl NetCdf {
             }
         }
         let mut variables = Vec::new();
-        let mut places = Vec::new();
+        let mut layouts = Vec::new();
         for variable in parsed.variables {
             let shape: Vec<u64> = variable.dims.iter().map(|dim| dims[*dim].len).collect();
             let size = item_size(variable.kind);
             let is_record = variable.dims.first().is_some_and(|dim| dims[*dim].unlimited);
-            let place = place(&shape, size, variable.begin, is_record.then_some(record_bytes));
-            let (strides, end) = place
+            let layout = layout(&shape, size, variable.begin, is_record.then_some(record_bytes));
+            let (strides, end) = layout
                 .ok_or_else(|| malformed(&name, format!("variable `{}` is too large", variable.name)))?;
             let item = Variable {
                 name: variable.name,
@@ -101,7 +101,7 @@ impl NetCdf {
                 ));
             }
             let dtype = item.dtype().unwrap_or(DType::U8);
-            places.push(Place { begin: variable.begin, strides, dtype });
+            layouts.push(VariableLayout { begin: variable.begin, strides, dtype });
             variables.push(item);
         }
         let header = Header {
@@ -111,7 +111,7 @@ impl NetCdf {
             variables,
             ..Header::default()
         };
-        Ok(Self { source, header, places })
+        Ok(Self { source, header, layouts })
     }
 }
 
@@ -123,7 +123,7 @@ fn item_size(kind: crate::arrays::Kind) -> u64 {
 }
 
 /// Byte strides and the end of the values; `None` if a number overflows.
-fn place(shape: &[u64], size: u64, begin: u64, record: Option<u64>) -> Option<(Vec<u64>, u64)> {
+fn layout(shape: &[u64], size: u64, begin: u64, record: Option<u64>) -> Option<(Vec<u64>, u64)> {
     let mut strides = vec![size; shape.len()];
     let mut bytes = size;
     for axis in (0..shape.len()).rev() {
@@ -181,21 +181,21 @@ impl ArraySource for NetCdf {
         if out.is_empty() {
             return Ok(());
         }
-        let place = &self.places[variable];
+        let layout = &self.layouts[variable];
         let fit = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         let mut axes = Vec::with_capacity(extents.len());
         let (mut from, mut to_stride) = (0, size);
         for axis in (0..extents.len()).rev() {
             let count = fit(extents[axis]);
-            from += fit(start[axis] * place.strides[axis]);
-            axes.push(RunAxis { count, from_stride: fit(place.strides[axis]), to_stride });
+            from += fit(start[axis] * layout.strides[axis]);
+            axes.push(RunAxis { count, from_stride: fit(layout.strides[axis]), to_stride });
             to_stride *= count;
         }
         axes.reverse();
         let run = Run { size, from, to: 0, axes };
-        let read = run.fetch::<ErrorKind>(&*self.source, place.begin, out);
+        let read = run.fetch::<ErrorKind>(&*self.source, layout.begin, out);
         read.map_err(|kind| Error::new(self.source.name().clone(), kind))?;
-        swap(place.dtype, out);
+        swap(layout.dtype, out);
         Ok(())
     }
 }

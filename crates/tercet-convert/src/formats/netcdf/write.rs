@@ -19,13 +19,13 @@ pub(crate) struct NetCdfSink {
     file: AtomicFile,
     name: String,
     header: Header,
-    places: Vec<Place>,
+    layouts: Vec<VariableLayout>,
     end: u64,
 }
 
 /// Where the values of a variable are stored.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct VariableLayout {
     begin: u64,
     /// The distance of records; `None` without the unlimited dimension.
     record: Option<u64>,
@@ -86,10 +86,13 @@ impl NetCdfSink {
             }
         }
         let record_bytes = at - first_record;
-        let places: Vec<Place> = planned
+        let layouts: Vec<VariableLayout> = planned
             .iter()
             .zip(&is_record)
-            .map(|(variable, record)| Place { begin: variable.begin, record: record.then_some(record_bytes) })
+            .map(|(variable, record)| VariableLayout {
+                begin: variable.begin,
+                record: record.then_some(record_bytes),
+            })
             .collect();
         let end = first_record + record_bytes * records;
         let bytes = encode(version, records, &header.dims, &header.attrs, &planned);
@@ -98,7 +101,7 @@ impl NetCdfSink {
         let mut file = file.map_err(|publish| error(publish.into()))?;
         file.write_all(&bytes).map_err(|io| error(io.into()))?;
         drop(planned);
-        Ok(Self { file, name, header, places, end })
+        Ok(Self { file, name, header, layouts, end })
     }
 
     fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), Error> {
@@ -111,7 +114,7 @@ impl ArraySink for NetCdfSink {
     fn write(&mut self, variable: usize, values: &Values<'_>, progress: &dyn Progress) -> Result<(), Error> {
         let item = self.header.variables[variable].clone();
         let (size, dtype) = (item.item_size(), item.dtype().unwrap_or(DType::U8));
-        let Place { begin, record } = self.places[variable];
+        let VariableLayout { begin, record } = self.layouts[variable];
         let mut buffer = Vec::new();
         for (start, extents) in slabs(&item.shape, size, values.source_chunks.as_deref()) {
             progress.check().map_err(|cancelled| Error::new(self.name.as_str().into(), cancelled.into()))?;

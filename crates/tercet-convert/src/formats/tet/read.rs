@@ -19,12 +19,12 @@ use crate::arrays::{ArraySource, AttrData, Dim, Header, Kind, Numbers, Variable}
 pub(crate) struct TetSource {
     file: Arc<File>,
     header: Header,
-    places: Vec<Place>,
+    origins: Vec<Origin>,
 }
 
 /// Where the values of a variable are.
 #[derive(Clone, Debug)]
-enum Place {
+enum Origin {
     /// Values of a dataset, as they are.
     Dataset(usize),
     /// int8 values, stored as int16.
@@ -47,7 +47,7 @@ impl TetSource {
             .map(|(key, value)| (key.to_owned(), value.text().to_owned(), data(&value)))
             .collect();
         header.attrs = typed::attributes(file_record, stored);
-        let mut places = Vec::new();
+        let mut origins = Vec::new();
         for dataset in file.datasets() {
             let record = metadata
                 .get("datasets")
@@ -61,13 +61,13 @@ impl TetSource {
                 header.unreadable.push((dataset.name().to_owned(), reason));
                 continue;
             };
-            let (variable, place) = variable(&dataset, dtype, record, &mut dims);
+            let (variable, origin) = variable(&dataset, dtype, record, &mut dims);
             header.variables.push(variable);
-            places.push(place);
+            origins.push(origin);
         }
-        labels(&file, &mut header, &mut places, &dims);
+        labels(&file, &mut header, &mut origins, &dims);
         header.dims = recorded_dims(file_record, dims);
-        Self { file, header, places }
+        Self { file, header, origins }
     }
 
     fn dataset(&self, number: usize) -> Result<Dataset<'_>, Error> {
@@ -104,17 +104,17 @@ fn variable(
     dtype: DType,
     record: Option<&Value>,
     dims: &mut DimTable,
-) -> (Variable, Place) {
+) -> (Variable, Origin) {
     let mut shape = dataset.shape().to_vec();
     let mut chunks = dataset.chunk_shape().to_vec();
     let mut names: Vec<Option<&str>> = (0..shape.len()).map(|axis| dataset.axis_name(axis)).collect();
     let recorded = record.and_then(|record| record.get("kind")).and_then(Value::as_str);
-    let mut place = Place::Dataset(dataset.id());
+    let mut origin = Origin::Dataset(dataset.id());
     let kind = match (recorded, dtype) {
         (Some("char"), DType::U8) => Kind::Char,
         (Some("bool"), DType::U8) => Kind::Number(DType::Bool),
         (Some("int8"), DType::I16) => {
-            place = Place::Narrow(dataset.id());
+            origin = Origin::Narrow(dataset.id());
             Kind::Number(DType::I8)
         }
         (Some("complex64"), DType::F32) if shape.last() == Some(&2) && shape.len() > 1 => {
@@ -141,11 +141,11 @@ fn variable(
     let attrs = typed::attributes(record, stored.unwrap_or_default());
     let dims = dims.resolve(dataset.name(), &names, &shape);
     let chunks = (!shape.is_empty()).then_some(chunks);
-    (Variable { name: dataset.name().to_owned(), kind, dims, shape, chunks, attrs }, place)
+    (Variable { name: dataset.name().to_owned(), kind, dims, shape, chunks, attrs }, origin)
 }
 
 /// Adds the labels of axes as string variables, unless there is a variable of that name.
-fn labels(file: &File, header: &mut Header, places: &mut Vec<Place>, dims: &DimTable) {
+fn labels(file: &File, header: &mut Header, origins: &mut Vec<Origin>, dims: &DimTable) {
     for dataset in file.datasets() {
         let Some(variable) = header.variables.iter().find(|variable| variable.name == dataset.name()) else {
             continue;
@@ -161,7 +161,7 @@ fn labels(file: &File, header: &mut Header, places: &mut Vec<Place>, dims: &DimT
                     chunks: None,
                     attrs: Vec::new(),
                 });
-                places.push(Place::Labels { dataset: dataset.id(), axis });
+                origins.push(Origin::Labels { dataset: dataset.id(), axis });
             }
         }
     }
@@ -207,9 +207,9 @@ impl ArraySource for TetSource {
             let selection = selection.map_err(|error| refused(self.name(), error.to_string()))?;
             Ok(dataset.read_into(&selection, out, &NoProgress)?)
         };
-        match self.places[variable] {
-            Place::Dataset(dataset) => read(dataset, out),
-            Place::Narrow(dataset) => {
+        match self.origins[variable] {
+            Origin::Dataset(dataset) => read(dataset, out),
+            Origin::Narrow(dataset) => {
                 let mut wide = vec![0; out.len() * 2];
                 read(dataset, &mut wide)?;
                 for (narrow, wide) in out.iter_mut().zip(wide.as_chunks::<2>().0) {
@@ -225,12 +225,12 @@ impl ArraySource for TetSource {
                 }
                 Ok(())
             }
-            Place::Labels { .. } => Err(refused(self.name(), format!("`{}` contains strings", item.name))),
+            Origin::Labels { .. } => Err(refused(self.name(), format!("`{}` contains strings", item.name))),
         }
     }
 
     fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {
-        let Place::Labels { dataset, axis } = self.places[variable] else {
+        let Origin::Labels { dataset, axis } = self.origins[variable] else {
             return Err(refused(self.name(), "the variable does not contain strings"));
         };
         Ok(self.dataset(dataset)?.labels(axis).unwrap_or_default().to_vec())

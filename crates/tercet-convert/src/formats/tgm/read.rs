@@ -26,7 +26,7 @@ pub(crate) struct TgmSource {
 
 /// The values of a variable.
 #[derive(Debug)]
-enum Contents {
+pub(super) enum Contents {
     /// Objects: a message and an object for each position of the outer dimensions.
     Objects { fields: Vec<Option<ObjectRef>>, outer: usize, fill: Vec<u8> },
     /// Bytes of strings with a last axis of this width, padded with zeros.
@@ -39,7 +39,7 @@ enum Contents {
 
 /// An object of a file.
 #[derive(Clone, Copy, Debug)]
-struct ObjectRef {
+pub(super) struct ObjectRef {
     message: u64,
     object: u64,
     /// NaN stands for the fill value.
@@ -663,7 +663,7 @@ fn inner_name(
 }
 
 /// The type of coordinates: integers, floats, or strings. Mixed values are strings of JSON.
-fn coordinate_kind(values: &[Value]) -> Kind {
+pub(super) fn coordinate_kind(values: &[Value]) -> Kind {
     if values.iter().all(|value| matches!(value, Value::Integer(_))) {
         Kind::Number(DType::I64)
     } else if values.iter().all(|value| matches!(value, Value::Float(_))) {
@@ -675,7 +675,7 @@ fn coordinate_kind(values: &[Value]) -> Kind {
 
 /// Coordinates of a type; `None` if a value does not fit.
 #[expect(clippy::single_match_else, reason = "numbers or strings")]
-fn coordinates(values: &[Value], kind: Kind) -> Option<Contents> {
+pub(super) fn coordinates(values: &[Value], kind: Kind) -> Option<Contents> {
     match kind {
         Kind::Number(dtype) => {
             let mut bytes = Vec::new();

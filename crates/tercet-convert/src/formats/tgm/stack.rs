@@ -298,17 +298,17 @@ fn arranged(name: String, members: &[usize], fields: &[Field], keys: &[String]) 
         dimensions.push(numbers(most));
         positions.iter_mut().zip(&copies).for_each(|(position, copy)| position.push(*copy));
     }
-    let mut cells = vec![None; size(&dimensions)];
+    let mut fields = vec![None; size(&dimensions)];
     for (member, position) in members.iter().zip(&positions) {
         let linear = position
             .iter()
             .zip(&dimensions)
             .fold(0, |linear, (at, dimension)| linear * dimension.values.len() + at);
-        if let Some(cell) = cells.get_mut(linear) {
-            *cell = Some(*member);
+        if let Some(field) = fields.get_mut(linear) {
+            *field = Some(*member);
         }
     }
-    Cube { name, dimensions, fields: cells }
+    Cube { name, dimensions, fields }
 }
 
 /// The position of each value: as they appear; numbers that are neither ascending nor descending are sorted, from the first one if it is the largest.

@@ -82,7 +82,7 @@ pub(crate) struct TgmSink {
     roles: Vec<Role>,
     split: Split,
     compression: Compression,
-    /// The largest error of each variable.
+    /// The maximum error of each variable.
     max_error: Vec<Option<f64>>,
     spool: std::fs::File,
     spooled: u64,

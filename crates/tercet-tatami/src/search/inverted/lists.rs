@@ -7,6 +7,7 @@ use tercet_codec::ints::{self, Scheme};
 use super::invalid_input;
 use super::part::{Part, Piece};
 use crate::error::ErrorKind;
+use crate::search::access::ListLengths;
 use crate::search::postings::{BLOCK_DOCS, Skip};
 use crate::search::terms::Entry;
 use crate::wire::cursor::put;
@@ -25,6 +26,8 @@ pub(super) struct Lists {
     frequencies: Vec<u32>,
     gaps: Vec<u32>,
     scratch: Vec<u8>,
+    /// Occurrences of the current term.
+    occurrences: u64,
     /// The maximum document number of all lists plus one.
     pub(super) documents: u64,
 }
@@ -41,6 +44,7 @@ impl Lists {
             frequencies: Vec::with_capacity(BLOCK_DOCS),
             gaps: Vec::with_capacity(BLOCK_DOCS),
             scratch: Vec::new(),
+            occurrences: 0,
             documents: 0,
         }
     }
@@ -57,6 +61,7 @@ impl Lists {
         }
         self.block.push(document);
         self.frequencies.push(frequency);
+        self.occurrences += u64::from(frequency);
         Ok(())
     }
 
@@ -87,15 +92,16 @@ impl Lists {
         Ok(())
     }
 
-    /// Ends a list and returns its entry; `None` without documents.
-    pub(super) fn end(&mut self) -> Result<Option<Entry>, ErrorKind> {
+    /// Ends a list and returns its entry and lengths; `None` without documents.
+    pub(super) fn end(&mut self) -> Result<Option<(Entry, Option<ListLengths>)>, ErrorKind> {
         let Some(&last) = self.block.last() else { return Ok(None) };
+        let occurrences = std::mem::take(&mut self.occurrences);
         self.documents = self.documents.max(u64::from(last) + 1);
         if self.skips.is_empty() && self.block.len() == 1 {
             let entry = Entry::Singleton { document: last, frequency: self.frequencies[0] };
             self.block.clear();
             self.frequencies.clear();
-            return Ok(Some(entry));
+            return Ok(Some((entry, None)));
         }
         self.block()?;
         let documents: u32 = self.skips.iter().map(|skip| skip.count).sum();
@@ -103,6 +109,7 @@ impl Lists {
         put(self.stored.len() as u64, &mut self.scratch);
         self.postings.push(&self.scratch)?;
         self.postings.push(&self.stored)?;
+        let payload = self.stored.len() as u64;
         self.stored.clear();
         self.scratch.clear();
         put(documents.into(), &mut self.scratch);
@@ -115,7 +122,9 @@ impl Lists {
         self.tables.push(&self.scratch)?;
         let entry = Entry::List { documents, list: self.count };
         self.count = self.count.checked_add(1).ok_or_else(|| invalid_input("too many posting lists"))?;
-        Ok(Some(entry))
+        let skips = self.scratch.len() as u64;
+        let lengths = ListLengths { payload, skips, surplus: occurrences - u64::from(documents) };
+        Ok(Some((entry, Some(lengths))))
     }
 
     /// The records of the lists and of their skip tables.

@@ -7,6 +7,7 @@ use tercet_codec::bytes::zstd;
 use super::part::{Part, Piece};
 use super::put_entry;
 use crate::error::ErrorKind;
+use crate::search::access::{DictionaryIndex, GROUP_TERMS};
 use crate::search::terms::{BLOCK_TERMS, Entry, VERSION};
 use crate::wire::cursor::{put, put_bytes};
 
@@ -20,6 +21,8 @@ pub(super) struct TermDictionaryWriter {
     frames: Piece,
     terms: u64,
     blocks: u64,
+    /// Bytes of the index for each group of terms.
+    groups: Vec<u64>,
     /// The open block.
     body: Vec<u8>,
     in_block: u64,
@@ -35,6 +38,7 @@ impl TermDictionaryWriter {
             frames: Piece::new(directory),
             terms: 0,
             blocks: 0,
+            groups: Vec::new(),
             body: Vec::new(),
             in_block: 0,
             first: Vec::new(),
@@ -78,19 +82,26 @@ impl TermDictionaryWriter {
             put(number, &mut self.scratch);
         }
         self.index.push(&self.scratch)?;
+        if self.blocks.is_multiple_of(GROUP_TERMS / BLOCK_TERMS) {
+            self.groups.push(0);
+        }
+        if let Some(group) = self.groups.last_mut() {
+            *group += self.scratch.len() as u64;
+        }
         self.blocks += 1;
         self.in_block = 0;
         self.body.clear();
         Ok(())
     }
 
-    /// The record, and the number of terms.
-    pub(super) fn finish(mut self) -> Result<(Part, u64), ErrorKind> {
+    /// The record, its index, and the number of terms.
+    pub(super) fn finish(mut self) -> Result<(Part, DictionaryIndex, u64), ErrorKind> {
         self.block()?;
         let mut front = vec![VERSION];
         for number in [BLOCK_TERMS, self.terms, self.blocks, self.index.len()] {
             put(number, &mut front);
         }
-        Ok((Part::new(front, vec![self.index, self.frames])?, self.terms))
+        let index = DictionaryIndex { start: front.len() as u64, groups: self.groups };
+        Ok((Part::new(front, vec![self.index, self.frames])?, index, self.terms))
     }
 }

@@ -1,8 +1,9 @@
 //! Serializer of the footer.
 
 use super::{
-    BLOBS, BlobColumn, DICTIONARIES, FEATURES, Features, Footer, GROUPS, Group, HAS_BLOOM, HAS_BOUNDS,
-    HAS_PAGE_INDEX, HAS_ZONE, INDEXES, INVERTED, Inverted, PAIRS, SCHEMA, STATISTICS, Statistics, Zone,
+    ACCESS, BLOBS, BlobColumn, DICTIONARIES, FEATURES, Features, Footer, GROUPS, Group, HAS_BLOOM,
+    HAS_BOUNDS, HAS_PAGE_INDEX, HAS_ZONE, INDEXES, INVERTED, Inverted, PAIRS, SCHEMA, STATISTICS, Statistics,
+    Zone,
 };
 use crate::schema::{Schema, Type};
 use crate::wire::cursor::{put, put_bytes};
@@ -46,6 +47,14 @@ impl Footer {
         section(STATISTICS, &put_all([rows, raw_bytes, stored_bytes].into_iter()));
         if let Some(features) = &self.features {
             section(FEATURES, &put_features(features));
+        }
+        if let Some(access) = &self.access {
+            let mut body = vec![1];
+            for number in [access.offset, access.length, access.root_length] {
+                put(number, &mut body);
+            }
+            body.extend_from_slice(&access.root_crc.to_le_bytes());
+            section(ACCESS, &body);
         }
         out
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tercet_core::Selection;
 use tercet_core::tensor::CopyError;
-use tercet_kernel::{CellNumbers, Plane, PlaneKernel};
+use tercet_kernel::{Plane, PlaneKernel, SlotNumbers};
 
 use super::zero_divisors::ZeroDivisors;
 use super::{Output, SLAB, Writer, visitor};
@@ -22,7 +22,7 @@ use crate::wire::ids::MAX_RANK;
 /// Number of values gathered at a time.
 const GATHERED: usize = 16 << 10;
 
-/// Statistics of the cells (output elements of the first pass) that a transform uses.
+/// Statistics of the slots (output elements of the first pass) that a transform uses.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     pub(crate) shift: Vec<f64>,
@@ -35,25 +35,25 @@ pub(crate) struct DenseWriter<'a> {
     visitor: Visitor<'a>,
     resolved: &'a Resolved,
     numbers: &'a Numbers,
-    /// Whether any cell has an impossible divisor.
+    /// Whether any slot has an impossible divisor.
     has_zero_divisors: bool,
     /// Whether some elements are not visited: positions are excluded, or the plan has no chunk for them.
     has_blanks: bool,
-    /// Stride of each axis among the cells, and in the selection.
-    cells: [usize; MAX_RANK],
+    /// Stride of each axis among the slots, and in the selection.
+    slots: [usize; MAX_RANK],
     indices: [u64; MAX_RANK],
     bad: ZeroDivisors,
 }
 
 impl<'a> DenseWriter<'a> {
-    /// Creates a writer of values whose cells are defined by `roles`.
+    /// Creates a writer of values whose slots are defined by `roles`.
     pub(crate) fn new(job: &'a Job<'a>, numbers: &'a Numbers, roles: &[Role]) -> Self {
-        let (mut cells, mut indices) = ([0; MAX_RANK], [0; MAX_RANK]);
-        let (mut cell, mut index) = (1usize, 1u64);
+        let (mut slots, mut indices) = ([0; MAX_RANK], [0; MAX_RANK]);
+        let (mut slot, mut index) = (1usize, 1u64);
         for (axis, slice) in job.plan.selection.axes().iter().enumerate().rev() {
             if roles[axis] == Role::Kept {
-                cells[axis] = cell;
-                cell = cell.saturating_mul(to_usize(slice.count()));
+                slots[axis] = slot;
+                slot = slot.saturating_mul(to_usize(slice.count()));
             }
             indices[axis] = index;
             index = index.saturating_mul(slice.count());
@@ -66,7 +66,7 @@ impl<'a> DenseWriter<'a> {
             numbers,
             has_zero_divisors: numbers.divisor.iter().any(|divisor| divisor.is_nan()),
             has_blanks,
-            cells,
+            slots,
             indices,
             bad: ZeroDivisors::default(),
         }
@@ -120,17 +120,17 @@ impl<'a> DenseWriter<'a> {
         Ok(())
     }
 
-    fn cell_numbers(&self) -> CellNumbers<'_> {
+    fn slot_numbers(&self) -> SlotNumbers<'_> {
         let shift = &self.numbers.shift[..];
         // Without a division the second number is not read.
         let divisor = if self.numbers.divisor.is_empty() { shift } else { &self.numbers.divisor[..] };
-        CellNumbers { shift, divisor }
+        SlotNumbers { shift, divisor }
     }
 
     /// Counts the finite values of a row with an impossible divisor.
-    fn count_zero_divisors<T: Number>(&self, values: &[T], row: &Lane<'_>, at: At) {
-        let bad = |i: usize| self.numbers.divisor[at.cell + i * row.cell].is_nan();
-        if row.cell == 0 && !bad(0) {
+    fn count_zero_divisors<T: Number>(&self, values: &[T], row: &DenseAxis<'_>, at: At) {
+        let bad = |i: usize| self.numbers.divisor[at.slot + i * row.slot].is_nan();
+        if row.slot == 0 && !bad(0) {
             return;
         }
         let finite = |value: T| !value.is_nan() && !value.is_infinite();
@@ -138,34 +138,34 @@ impl<'a> DenseWriter<'a> {
         self.bad.note(found.map(|(i, _)| at.index + i as u64 * row.index));
     }
 
-    /// Lanes of a piece, joined where several axes are one run in the chunk, in the result and among the cells. The
-    /// last lane is a row of the result, with one cell for all values or one per value.
-    fn lanes<'p>(&self, piece: &Piece<'p>) -> (Vec<Lane<'p>>, At) {
-        let mut at = At { from: piece.offset, to: piece.cell, cell: 0, index: 0 };
-        let mut lanes: Vec<Lane<'p>> = Vec::with_capacity(piece.lanes.len() + 1);
-        for ((run, &cell), &index) in piece.lanes.iter().zip(&self.cells).zip(&self.indices) {
-            at.cell += to_usize(run.first) * cell;
+    /// Axes of a piece, joined where several axes are one run in the chunk, in the result and among the slots. The
+    /// last axis is a row of the result, with one slot for all values or one per value.
+    fn axes<'p>(&self, piece: &Piece<'p>) -> (Vec<DenseAxis<'p>>, At) {
+        let mut at = At { from: piece.offset, to: piece.slot, slot: 0, index: 0 };
+        let mut axes: Vec<DenseAxis<'p>> = Vec::with_capacity(piece.axes.len() + 1);
+        for ((run, &slot), &index) in piece.axes.iter().zip(&self.slots).zip(&self.indices) {
+            at.slot += to_usize(run.first) * slot;
             at.index += run.first * index;
-            let inner = Lane {
+            let inner = DenseAxis {
                 count: run.count,
                 from: run.stride,
-                to: run.cells.offset(1),
-                cell,
+                to: run.slots.offset(1),
+                slot,
                 index,
                 keep: run.keep,
             };
-            match lanes.last_mut() {
+            match axes.last_mut() {
                 _ if inner.count == 1 && inner.keep.is_none() => {}
                 Some(outer) if outer.continues_into(&inner, self.has_zero_divisors) => {
-                    *outer = Lane { count: outer.count * inner.count, ..inner };
+                    *outer = DenseAxis { count: outer.count * inner.count, ..inner };
                 }
-                _ => lanes.push(inner),
+                _ => axes.push(inner),
             }
         }
-        if lanes.last().is_none_or(|last| last.to != 1 || last.cell > 1) {
-            lanes.push(Lane::SINGLE);
+        if axes.last().is_none_or(|last| last.to != 1 || last.slot > 1) {
+            axes.push(DenseAxis::SINGLE);
         }
-        (lanes, at)
+        (axes, at)
     }
 }
 
@@ -176,53 +176,53 @@ fn ranges(part: &Selection, origin: &[u64]) -> Vec<Range<u64>> {
 
 /// The positions of one axis, with strides in elements.
 #[derive(Clone, Copy, Debug)]
-struct Lane<'a> {
+struct DenseAxis<'a> {
     count: usize,
     /// Stride in the chunk.
     from: usize,
     /// Stride in the result.
     to: usize,
-    /// Stride among the cells of the statistics.
-    cell: usize,
+    /// Stride among the slots of the statistics.
+    slot: usize,
     /// Stride in the complete selection.
     index: u64,
     /// Mask of included positions; `None` includes all.
     keep: Option<&'a [bool]>,
 }
 
-impl Lane<'_> {
+impl DenseAxis<'_> {
     /// A single position.
-    const SINGLE: Self = Self { count: 1, from: 1, to: 1, cell: 0, index: 0, keep: None };
+    const SINGLE: Self = Self { count: 1, from: 1, to: 1, slot: 0, index: 0, keep: None };
 
-    fn continues_into(&self, inner: &Lane<'_>, indexed: bool) -> bool {
+    fn continues_into(&self, inner: &DenseAxis<'_>, indexed: bool) -> bool {
         let one_run = |outer: usize, inner_step: usize| outer == inner_step.saturating_mul(inner.count);
         one_run(self.from, inner.from)
             && one_run(self.to, inner.to)
-            && one_run(self.cell, inner.cell)
+            && one_run(self.slot, inner.slot)
             && (!indexed || self.index == inner.index.saturating_mul(inner.count as u64))
             && self.keep.is_none()
             && inner.keep.is_none()
     }
 }
 
-/// A position in a chunk, with the corresponding positions in the result, the cells and the selection.
+/// A position in a chunk, with the corresponding positions in the result, the slots and the selection.
 #[derive(Clone, Copy, Debug)]
 struct At {
     from: usize,
     to: usize,
-    cell: usize,
+    slot: usize,
     index: u64,
 }
 
 impl At {
     /// Advances by `i` positions.
     #[inline]
-    fn step(self, lane: &Lane<'_>, i: usize) -> Self {
+    fn step(self, run: &DenseAxis<'_>, i: usize) -> Self {
         Self {
-            from: self.from + i * lane.from,
-            to: self.to + i * lane.to,
-            cell: self.cell + i * lane.cell,
-            index: self.index + i as u64 * lane.index,
+            from: self.from + i * run.from,
+            to: self.to + i * run.to,
+            slot: self.slot + i * run.slot,
+            index: self.index + i as u64 * run.index,
         }
     }
 }
@@ -262,19 +262,19 @@ impl<T: Number> Consumer<'_> for RowWriter<'_, T> {
     }
 
     fn piece(&mut self, bytes: &[u8], piece: Piece<'_>) -> Result<(), ErrorKind> {
-        let (lanes, at) = self.rows.dense.lanes(&piece);
+        let (axes, at) = self.rows.dense.axes(&piece);
         let mut aligned = std::mem::take(&mut self.aligned);
-        self.descend(as_values(bytes, &mut aligned), &lanes, at);
+        self.descend(as_values(bytes, &mut aligned), &axes, at);
         self.aligned = aligned;
         Ok(())
     }
 }
 
 impl<T: Number> RowWriter<'_, T> {
-    fn descend(&mut self, values: &[T], lanes: &[Lane<'_>], at: At) {
-        match lanes {
+    fn descend(&mut self, values: &[T], axes: &[DenseAxis<'_>], at: At) {
+        match axes {
             [] => {}
-            [row] => self.plane(values, &Lane::SINGLE, row, at),
+            [row] => self.plane(values, &DenseAxis::SINGLE, row, at),
             [rows, row] if rows.keep.is_none() => self.plane(values, rows, row, at),
             [outer, rest @ ..] => {
                 for i in (0..outer.count).filter(|&i| outer.keep.is_none_or(|keep| keep[i])) {
@@ -285,19 +285,19 @@ impl<T: Number> RowWriter<'_, T> {
     }
 
     /// Writes rows whose elements are contiguous in the result.
-    fn plane(&mut self, values: &[T], rows: &Lane<'_>, row: &Lane<'_>, at: At) {
+    fn plane(&mut self, values: &[T], rows: &DenseAxis<'_>, row: &DenseAxis<'_>, at: At) {
         let Rows { dense, kernel, ref predicate, .. } = *self.rows;
-        let numbers = dense.cell_numbers();
+        let numbers = dense.slot_numbers();
         let plane = Plane {
             rows: rows.count,
             width: row.count,
             from_row: rows.from,
             to_row: rows.to,
-            cell_row: rows.cell,
-            cell_column: row.cell,
+            slot_row: rows.slot,
+            slot_column: row.slot,
         };
         if row.from == 1 && row.keep.is_none() && predicate.is_none() {
-            kernel((&values[at.from..], &mut self.out[at.to..]), plane, numbers, at.cell);
+            kernel((&values[at.from..], &mut self.out[at.to..]), plane, numbers, at.slot);
             if dense.has_zero_divisors {
                 for i in 0..rows.count {
                     let at = at.step(rows, i);
@@ -310,10 +310,11 @@ impl<T: Number> RowWriter<'_, T> {
             for start in (0..row.count).step_by(GATHERED) {
                 let at = at.step(rows, i).step(row, start);
                 let end = row.count.min(start + GATHERED);
-                let row = Lane { count: end - start, keep: row.keep.map(|keep| &keep[start..end]), ..*row };
+                let row =
+                    DenseAxis { count: end - start, keep: row.keep.map(|keep| &keep[start..end]), ..*row };
                 self.gather(&values[at.from..], &row);
                 let plane = Plane { rows: 1, width: row.count, ..plane };
-                kernel((&self.row, &mut self.out[at.to..]), plane, numbers, at.cell);
+                kernel((&self.row, &mut self.out[at.to..]), plane, numbers, at.slot);
                 if dense.has_zero_divisors {
                     dense.count_zero_divisors(&self.row, &row, at);
                 }
@@ -322,7 +323,7 @@ impl<T: Number> RowWriter<'_, T> {
     }
 
     /// Gathers the values of a row. Excluded values are blanked.
-    fn gather(&mut self, values: &[T], row: &Lane<'_>) {
+    fn gather(&mut self, values: &[T], row: &DenseAxis<'_>) {
         let blank = self.rows.blank;
         self.row.clear();
         self.row.extend(values.iter().step_by(row.from.max(1)).take(row.count));

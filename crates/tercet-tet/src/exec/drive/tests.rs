@@ -17,17 +17,17 @@ use crate::query::operation::Scalar;
 use crate::query::resolved::{Filter, Groups, Padding, Positions, Resolved, Rolling};
 use crate::{Compression, File, Layout, Writer, WriterOptions};
 
-/// Trace accumulator: records the count, the sum and the index-weighted sum of the values of each cell.
+/// Trace accumulator: records the count, the sum and the index-weighted sum of the values of each slot.
 #[derive(Debug)]
 struct Trace {
-    cells: Vec<[f64; 3]>,
+    slots: Vec<[f64; 3]>,
     indexed: bool,
 }
 
 impl Trace {
-    fn add(&mut self, cell: usize, value: f64, index: u64) {
+    fn add(&mut self, slot: usize, value: f64, index: u64) {
         let weight = if self.indexed { index as f64 } else { 0.0 };
-        for (sum, more) in self.cells[cell].iter_mut().zip([1.0, value, value * weight]) {
+        for (sum, more) in self.slots[slot].iter_mut().zip([1.0, value, value * weight]) {
             *sum += more;
         }
     }
@@ -40,19 +40,19 @@ impl Accumulator for Trace {
     fn is_indexed(&self) -> bool {
         self.indexed
     }
-    fn fresh(&self, cells: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        Ok(Box::new(Self { cells: vec![[0.0; 3]; cells], indexed: self.indexed }))
+    fn fresh(&self, slots: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        Ok(Box::new(Self { slots: vec![[0.0; 3]; slots], indexed: self.indexed }))
     }
     fn clear(&mut self) {
-        self.cells.fill([0.0; 3]);
+        self.slots.fill([0.0; 3]);
     }
-    fn cells(&self) -> usize {
-        self.cells.len()
+    fn slots(&self) -> usize {
+        self.slots.len()
     }
     fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]) {
         for (number, row) in rows.iter().enumerate() {
-            for (cell, &value) in (at..).zip(bytemuck::cast_slice::<u8, f64>(row)) {
-                self.add(cell, value, indices.get(number).copied().unwrap_or(0));
+            for (slot, &value) in (at..).zip(bytemuck::cast_slice::<u8, f64>(row)) {
+                self.add(slot, value, indices.get(number).copied().unwrap_or(0));
             }
         }
     }
@@ -65,21 +65,21 @@ impl Accumulator for Trace {
             }
         }
     }
-    fn scatter(&mut self, cells: &[u32], values: &[u8], indices: &[u64]) {
-        for (number, (&cell, &value)) in cells.iter().zip(bytemuck::cast_slice::<u8, f64>(values)).enumerate()
+    fn scatter(&mut self, slots: &[u32], values: &[u8], indices: &[u64]) {
+        for (number, (&slot, &value)) in slots.iter().zip(bytemuck::cast_slice::<u8, f64>(values)).enumerate()
         {
-            self.add(cell as usize, value, indices.get(number).copied().unwrap_or(0));
+            self.add(slot as usize, value, indices.get(number).copied().unwrap_or(0));
         }
     }
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {
-        let later = &later.as_any().downcast_ref::<Self>().unwrap().cells[from..from + count];
-        for (own, more) in self.cells[at..].iter_mut().zip(later) {
+        let later = &later.as_any().downcast_ref::<Self>().unwrap().slots[from..from + count];
+        for (own, more) in self.slots[at..].iter_mut().zip(later) {
             own.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         }
     }
     fn scan(&mut self, scan: &Scan, reverse: bool) {
         let line = scan.positions * scan.inner;
-        for cells in self.cells.chunks_mut(line.max(1)) {
+        for slots in self.slots.chunks_mut(line.max(1)) {
             for position in 1..scan.positions {
                 let position = if reverse { scan.positions - 1 - position } else { position };
                 let other = if reverse { position + 1 } else { position - 1 };
@@ -87,8 +87,8 @@ impl Accumulator for Trace {
                     continue;
                 }
                 for i in 0..scan.inner {
-                    let more = cells[other * scan.inner + i];
-                    let own = &mut cells[position * scan.inner + i];
+                    let more = slots[other * scan.inner + i];
+                    let own = &mut slots[position * scan.inner + i];
                     own.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
                 }
             }
@@ -98,7 +98,7 @@ impl Accumulator for Trace {
         3
     }
     fn finish(&mut self, _: Counts<'_>, out: &mut [f64]) {
-        out.copy_from_slice(self.cells.as_flattened());
+        out.copy_from_slice(self.slots.as_flattened());
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -110,12 +110,12 @@ struct Tracing(bool);
 
 impl Reduction for Tracing {
     fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        Trace { cells: Vec::new(), indexed: self.0 }.fresh(block.len())
+        Trace { slots: Vec::new(), indexed: self.0 }.fresh(block.len())
     }
     fn width(&self) -> usize {
         3
     }
-    fn cell_bytes(&self) -> usize {
+    fn slot_bytes(&self) -> usize {
         24
     }
     fn is_indexed(&self) -> bool {
@@ -151,8 +151,8 @@ fn value_at(position: u64) -> f64 {
     (position * 7919 % 251) as f64 - 100.0
 }
 
-/// Naive role of an axis: the cells of a position, and its index in each.
-fn cells_of(role: &Role, position: u64, extent: u64) -> Vec<(u64, u64)> {
+/// Naive role of an axis: the slots of a position, and its index in each.
+fn slots_of(role: &Role, position: u64, extent: u64) -> Vec<(u64, u64)> {
     match role {
         Role::Reduced => vec![(0, position)],
         Role::Kept => vec![(position, 0)],
@@ -178,7 +178,7 @@ fn cells_of(role: &Role, position: u64, extent: u64) -> Vec<(u64, u64)> {
 fn slow(shape: &[u64], resolved: &Resolved, roles: &[Role]) -> (Vec<[f64; 3]>, u64) {
     let extents: Vec<u64> = resolved.selection.axes().iter().map(|slice| slice.count()).collect();
     let output: Vec<u64> = roles.iter().zip(&extents).filter_map(|(r, &e)| r.output_len(e)).collect();
-    let mut cells = vec![[0.0; 3]; output.iter().product::<u64>() as usize];
+    let mut slots = vec![[0.0; 3]; output.iter().product::<u64>() as usize];
     let mut entered = 0;
     let total: u64 = extents.iter().product();
     for n in 0..total {
@@ -200,7 +200,7 @@ fn slow(shape: &[u64], resolved: &Resolved, roles: &[Role]) -> (Vec<[f64; 3]>, u
         entered += 1;
         let mut places = vec![(0u64, 0u64)];
         for axis in 0..extents.len() {
-            let own = cells_of(&roles[axis], positions[axis], extents[axis]);
+            let own = slots_of(&roles[axis], positions[axis], extents[axis]);
             let (kept, size) = match &roles[axis] {
                 Role::Reduced => (1, extents[axis]),
                 Role::Grouped(groups) if groups.size > 0 => (u64::from(groups.count), groups.size),
@@ -209,17 +209,17 @@ fn slow(shape: &[u64], resolved: &Resolved, roles: &[Role]) -> (Vec<[f64; 3]>, u
             };
             places = places
                 .iter()
-                .flat_map(|&(cell, index)| own.iter().map(move |&(c, i)| (cell * kept + c, index * size + i)))
+                .flat_map(|&(slot, index)| own.iter().map(move |&(c, i)| (slot * kept + c, index * size + i)))
                 .collect();
         }
-        for (cell, index) in places {
-            let at = &mut cells[cell as usize];
+        for (slot, index) in places {
+            let at = &mut slots[slot as usize];
             at[0] += 1.0;
             at[1] += value;
             at[2] += value * index as f64;
         }
     }
-    (cells, entered)
+    (slots, entered)
 }
 
 fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: &[Role]) {
@@ -276,12 +276,12 @@ fn axis() -> impl Strategy<Value = (u64, u64, AxisSlice, Role)> {
             0 | 1 => Role::Reduced,
             2 => Role::Kept,
             3 if window_step == 1 => {
-                let cells: Vec<u32> = (0..count).map(|p| (p * 5 % 3) as u32).collect();
-                let mut seen = cells.clone();
+                let slots: Vec<u32> = (0..count).map(|p| (p * 5 % 3) as u32).collect();
+                let mut seen = slots.clone();
                 seen.sort_unstable();
                 seen.dedup();
                 let numbers: Arc<[u32]> =
-                    cells.iter().map(|c| seen.iter().position(|s| s == c).unwrap() as u32).collect();
+                    slots.iter().map(|c| seen.iter().position(|s| s == c).unwrap() as u32).collect();
                 Role::Grouped(Groups { numbers, count: seen.len() as u32, padding: None, size: 0 })
             }
             3 => {
@@ -309,7 +309,7 @@ fn axis() -> impl Strategy<Value = (u64, u64, AxisSlice, Role)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(400)))]
     #[test]
-    fn every_cell_gets_its_values(
+    fn every_slot_gets_its_values(
         axes in prop::collection::vec(axis(), 1..4),
         filter in prop::option::of(-100i32..150),
         keep in prop::option::of((0usize..4, 1u64..4)),
@@ -334,6 +334,7 @@ proptest! {
         });
         let resolved = Resolved {
             selection: Selection::new(slices, &shape).unwrap(),
+            dropped: Vec::new(),
             reversed: vec![false; shape.len()],
             operation: None,
             filter: filter.map(|gt| Filter { gt: Some(Scalar::Float(f64::from(gt))), ..Filter::default() }),

@@ -5,11 +5,11 @@ use tercet_core::with_element;
 
 use super::*;
 use crate::exec::number::Number;
-use crate::exec::sample::{Cell, Sample, samples};
+use crate::exec::sample::{Sample, Slot, samples};
 
 /// Naive quantile, straight from the definition.
-fn naive<T: Number>(cell: &Cell<T>, min_count: u64, q: f64) -> f64 {
-    let Some(mut values) = cell.all(min_count) else { return f64::NAN };
+fn naive<T: Number>(slot: &Slot<T>, min_count: u64, q: f64) -> f64 {
+    let Some(mut values) = slot.all(min_count) else { return f64::NAN };
     if values.is_empty() || values.iter().any(|value| value.is_nan()) {
         return f64::NAN;
     }
@@ -40,9 +40,9 @@ fn is_close(a: f64, b: f64) -> bool {
 
 fn check(sample: &Sample, q: f64, rooms: &[Room]) {
     let (expected, entered) = with_element!(sample.dtype, |T| {
-        let (cells, entered) = sample.cells::<T>();
+        let (slots, entered) = sample.slots::<T>();
         let min_count = sample.min_count();
-        (cells.iter().map(|cell| naive(cell, min_count, q)).collect::<Vec<f64>>(), entered)
+        (slots.iter().map(|slot| naive(slot, min_count, q)).collect::<Vec<f64>>(), entered)
     });
     let file = sample.file();
     let mut first: Option<Vec<u64>> = None;
@@ -62,22 +62,22 @@ fn check(sample: &Sample, q: f64, rooms: &[Room]) {
             assert_eq!(ordered.elements, entered, "{room:?}");
         }
         assert_eq!(ordered.values.len(), expected.len());
-        for (cell, (&found, &expected)) in ordered.values.iter().zip(&expected).enumerate() {
-            assert!(is_close(found, expected), "cell {cell}: {found} is not {expected}; {room:?}");
+        for (slot, (&found, &expected)) in ordered.values.iter().zip(&expected).enumerate() {
+            assert!(is_close(found, expected), "slot {slot}: {found} is not {expected}; {room:?}");
         }
         let bits: Vec<u64> = ordered.values.iter().map(|value| value.to_bits()).collect();
         assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits, "{room:?}");
     }
 }
 
-/// Room for everything at once; for a few cells at a time; for counting that ends with collecting; for counting to the
+/// Room for everything at once; for a few slots at a time; for counting that ends with collecting; for counting to the
 /// last digit.
 const ROOMS: [Room; 5] = [
-    Room { task: 32 << 20, collected: 1 << 20, cells: 16 },
-    Room { task: 600, collected: 1 << 20, cells: 4 },
-    Room { task: 150, collected: 0, cells: 3 },
-    Room { task: 0, collected: 16, cells: 2 },
-    Room { task: 0, collected: 0, cells: 1 },
+    Room { task: 32 << 20, collected: 1 << 20, slots: 16 },
+    Room { task: 600, collected: 1 << 20, slots: 4 },
+    Room { task: 150, collected: 0, slots: 3 },
+    Room { task: 0, collected: 16, slots: 2 },
+    Room { task: 0, collected: 0, slots: 1 },
 ];
 
 proptest! {
@@ -91,9 +91,9 @@ proptest! {
     }
 }
 
-/// Machines have room for more values of one cell than can be numbered.
+/// Machines have room for more values of one slot than can be numbered.
 #[test]
-fn cells_of_more_than_32_bits_are_searched() {
+fn slots_of_more_than_32_bits_are_searched() {
     let reduced = Role::Reduced;
     let axis = |extent| Axis { role: &reduced, extent, included: extent, groups: Vec::new() };
     let quantile = Quantile { q: 0.5, dtype: tercet_core::ElementType::F32, is_rest: false };

@@ -3,7 +3,7 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use tercet_core::{Selection, Tensor, with_element};
-use tercet_kernel::{CellNumbers, Plane};
+use tercet_kernel::{Plane, SlotNumbers};
 
 use super::{blank_value, is_masked};
 use crate::compute::OutputFile;
@@ -54,7 +54,7 @@ pub(crate) fn spill(
 }
 
 /// Copies rows unchanged.
-fn copy<T: Number>((from, to): (&[T], &mut [T]), plane: Plane, _: CellNumbers<'_>, _: usize) {
+fn copy<T: Number>((from, to): (&[T], &mut [T]), plane: Plane, _: SlotNumbers<'_>, _: usize) {
     for row in 0..plane.rows {
         let from = &from[row * plane.from_row..][..plane.width];
         to[row * plane.to_row..][..plane.width].copy_from_slice(from);

@@ -14,7 +14,7 @@ use crate::query::operation::{Method, Scalar};
 use crate::query::resolved::{Filter, Positions};
 
 fn elements<T: Number>(bytes: &[u8]) -> Vec<T> {
-    bytes.chunks(size_of::<T>()).map(|cell| bytemuck::pod_read_unaligned::<T>(cell).swap_le()).collect()
+    bytes.chunks(size_of::<T>()).map(|slot| bytemuck::pod_read_unaligned::<T>(slot).swap_le()).collect()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn plain_spills_hold_the_selection_of_every_type() {
 }
 
 #[test]
-fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
+fn slots_that_do_not_count_are_blank_in_spills_and_buffers() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("obs.tet");
     let values: Vec<i32> = (0..24).collect();

@@ -56,7 +56,7 @@ fn run(file: &File, resolved: &Resolved, settings: &Settings<'_>) -> Result<Tran
     transform(&job, operation, method, &outputs)
 }
 
-/// Naive transform of one cell: the results of its values, and whether each division was impossible.
+/// Naive transform of one slot: the results of its values, and whether each division was impossible.
 fn plain(method: Method, values: &[f64]) -> (Vec<f64>, Vec<bool>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -104,7 +104,7 @@ fn plain_all(
     values: &[f64],
     counts: &[bool],
 ) -> (Vec<f64>, Vec<u64>) {
-    let mut cells: std::collections::BTreeMap<Vec<u64>, Vec<usize>> = std::collections::BTreeMap::default();
+    let mut slots: std::collections::BTreeMap<Vec<u64>, Vec<usize>> = std::collections::BTreeMap::default();
     for n in 0..values.len() {
         let mut rest = n as u64;
         let mut kept = Vec::new();
@@ -114,11 +114,11 @@ fn plain_all(
             }
             rest /= shape[axis];
         }
-        cells.entry(kept).or_default().push(n);
+        slots.entry(kept).or_default().push(n);
     }
     let mut out = vec![f64::NAN; values.len()];
     let mut bad = Vec::new();
-    for members in cells.values() {
+    for members in slots.values() {
         let members: Vec<usize> = members.iter().copied().filter(|&n| counts[n]).collect();
         let inputs: Vec<f64> = members.iter().map(|&n| values[n]).collect();
         let (results, impossible) = plain(method, &inputs);
@@ -198,7 +198,7 @@ fn check<T: Number>(case: &Case) -> Result<(), TestCaseError> {
     let slices: Vec<AxisSlice> = case.axes.iter().map(|axis| axis.2).collect();
     let selection = Selection::new(slices, &shape).unwrap();
     let count = shape.iter().product::<u64>() as usize;
-    // Long ranges of ordinary numbers, so that not every cell has a special value.
+    // Long ranges of ordinary numbers, so that not every slot has a special value.
     let values: Vec<T> = (0..count)
         .map(|n| {
             let seed = case.seed[n % case.seed.len()];
@@ -240,7 +240,7 @@ fn check<T: Number>(case: &Case) -> Result<(), TestCaseError> {
         // Sums of the naive version round differently; a rounded result may then be the adjacent value.
         let close = (found - rounded).abs() <= rounded.abs() * tolerance(T::ELEMENT) + 1e-12;
         let same = found == rounded || found.is_nan() && rounded.is_nan() || close;
-        prop_assert!(same, "{:?} cell {n}: {found} instead of {rounded}", case.method);
+        prop_assert!(same, "{:?} slot {n}: {found} instead of {rounded}", case.method);
     }
     prop_assert_eq!(made.div_by_zero, bad.len() as u64);
     prop_assert_eq!(made.div_by_zero_indices, bad[..bad.len().min(256)].to_vec());

@@ -99,8 +99,11 @@ impl Scoped {
         self.dims.one.values().chain(&self.dims.all).flatten().map(String::as_str)
     }
 
-    pub(super) fn dims(&self, array: usize) -> Vec<String> {
-        self.dims.get(array).cloned().unwrap_or_default()
+    /// The axis names of an array. A one-dimensional array with the name of an axis of all arrays holds its coordinates.
+    pub(super) fn dims(&self, array: usize, name: &str, rank: usize) -> Vec<String> {
+        let is_own = self.dims.one.contains_key(&array);
+        let dims = self.dims.get(array).cloned().unwrap_or_default();
+        if !is_own && rank == 1 && dims.iter().any(|dim| dim == name) { vec![name.to_owned()] } else { dims }
     }
 
     pub(super) fn attrs(&self, array: usize) -> Vec<(String, String)> {

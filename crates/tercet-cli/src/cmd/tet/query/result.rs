@@ -128,7 +128,8 @@ impl<'a> Results<'a> {
 
     fn from_transform(request: &Request<'_>, made: &'a Transformed) -> Self {
         let reduced = request.operation_axes();
-        let kept = request.dims().iter().enumerate().filter(|(axis, _)| !reduced.contains(axis));
+        let axes = request.output_axes().into_iter();
+        let kept = axes.zip(request.dims()).filter(|(axis, _)| !reduced.contains(axis));
         let kept = kept.map(|(_, dim)| dim.len);
         let order = [Op::Mean, Op::Min, Op::Max, Op::Std, Op::NormL1, Op::NormL2];
         let found = |op: Op| made.statistics.iter().find(|(other, _)| *other == op);

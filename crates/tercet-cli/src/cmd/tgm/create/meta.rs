@@ -31,12 +31,14 @@ pub(super) struct Pair {
 pub(super) fn pair(text: &str) -> Result<Pair, String> {
     let mut pair = string_pair(text)?;
     if let Value::Text(text) = &pair.value {
-        pair.is_kept = loses_digits(text);
-        if !pair.is_kept {
-            pair.value = parse(text)?;
-        }
+        (pair.value, pair.is_kept) = typed(text)?;
     }
     Ok(pair)
+}
+
+/// Parses a value as JSON, or else as a string; also whether it is a number kept as a string, because it would lose digits.
+pub(in crate::cmd::tgm) fn typed(text: &str) -> Result<(Value, bool), String> {
+    if loses_digits(text) { Ok((text.into(), true)) } else { Ok((parse(text)?, false)) }
 }
 
 /// Parses `KEY=VALUE` or `NAME:KEY=VALUE`; the value is a string.
@@ -76,7 +78,7 @@ pub(super) fn split_axis(text: &str) -> Result<SplitAxis, String> {
     if key.object.is_some() {
         return Err("the key is one of the message".to_owned());
     }
-    let value = |text: &str| if loses_digits(text) { Ok(text.into()) } else { parse(text) };
+    let value = |text: &str| typed(text).map(|(value, _)| value);
     let values = values.map(|values| values.split(',').map(value).collect()).transpose()?;
     Ok(SplitAxis { key, values })
 }
@@ -116,10 +118,13 @@ fn loses_digits(text: &str) -> bool {
 
 /// Notes about numbers that are stored as strings.
 pub(super) fn notes(pairs: &[Pair]) -> impl Iterator<Item = String> {
-    pairs.iter().filter(|pair| pair.is_kept).map(|pair| {
-        let (key, value) = (escape::name(&pair.path.join(".")).into_owned(), pair.value.printed());
-        format!("note: `{key}` is stored as the string \"{value}\": as a number it would lose digits")
-    })
+    pairs.iter().filter(|pair| pair.is_kept).map(|pair| kept_note(&pair.path.join("."), &pair.value))
+}
+
+/// The note about a number that is stored as a string.
+pub(in crate::cmd::tgm) fn kept_note(key: &str, value: &Value) -> String {
+    let (key, value) = (escape::name(key), value.printed());
+    format!("note: `{key}` is stored as the string \"{value}\": as a number it would lose digits")
 }
 
 /// The metadata section of the message, or of one of its objects.
@@ -227,7 +232,7 @@ fn insert(
 }
 
 /// Parses JSON, or else a string.
-pub(super) fn parse(text: &str) -> Result<Value, String> {
+fn parse(text: &str) -> Result<Value, String> {
     // The strict parser decides whether it is JSON; the other one keeps the digits of numbers.
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
         return Ok(text.into());

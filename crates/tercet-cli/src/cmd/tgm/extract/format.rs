@@ -17,6 +17,8 @@ pub(super) enum ArrayFormat {
     Csv,
     /// Values only: row-major, little-endian
     Raw,
+    /// Tetration .tet file: the array with its metadata as attributes
+    Tet,
 }
 
 impl ArrayFormat {
@@ -32,10 +34,11 @@ impl ArrayFormat {
         match extension.as_deref() {
             Some("npy") => Ok(Self::Npy),
             Some("csv") => Ok(Self::Csv),
+            Some("tet") => Ok(Self::Tet),
             Some("bin" | "raw" | "dat") | None => Ok(Self::Raw),
             Some(extension) => {
                 let (name, extension) = (display_path(path), escape::name(extension));
-                let known = "the extensions are .npy and .csv, and .bin, .raw or .dat for raw values";
+                let known = "the extensions are .npy, .tet and .csv, and .bin, .raw or .dat for raw values";
                 let message = format!("{name}: cannot write .{extension} files; {known}");
                 let failure = Failure::request(message).with_location(path);
                 Err(failure.with_hint("change the extension, or give the format with `--as`"))

@@ -68,7 +68,16 @@ pub(super) fn take(
     Ok(Taken::new(header, part(&object, &selection, out)?))
 }
 
-/// The values of several objects along a new first axis, in the order of a key; also the range of its values.
+/// Several objects along a new first axis.
+pub(super) struct Stack {
+    pub(super) taken: Taken,
+    /// The first and the last value of the key.
+    pub(super) labels: String,
+    /// The values of the key and the objects, in order.
+    pub(super) axis: Vec<(Value, ObjectNumber)>,
+}
+
+/// The values of several objects along a new first axis, in the order of a key.
 pub(super) fn stack(
     args: &Args,
     file: &File,
@@ -76,7 +85,7 @@ pub(super) fn stack(
     objects: &[ObjectNumber],
     key: &str,
     out: &mut Ui,
-) -> Result<(Taken, String), Failure> {
+) -> Result<Stack, Failure> {
     let name = escape::name(file.name()).into_owned();
     let wrong =
         |number: ObjectNumber, reason: String| Failure::request(format!("{name}: object {number}: {reason}"));
@@ -150,7 +159,7 @@ pub(super) fn stack(
     };
     let array = Tensor::from_buffer(dtype, Shape::new(shape), buffer)
         .map_err(|error| Failure::request(error.to_string()))?;
-    Ok((Taken::new(header, array), labels))
+    Ok(Stack { taken: Taken::new(header, array), labels, axis: labelled })
 }
 
 /// Sorts by number, or by string; `None` for other and for mixed values.
@@ -247,18 +256,26 @@ impl Taken {
         }
     }
 
+    /// The length of the values in bytes.
+    pub(super) fn len(&self) -> u64 {
+        self.values.bytes().len() as u64
+    }
+
+    /// The values as an array; `format` is for errors.
+    pub(super) fn into_array(self, format: &str) -> Result<Tensor, Failure> {
+        match self.values {
+            Values::Complete(array) => Ok(array),
+            Values::Joined(bytes) => joined(self.dtype, self.shape, &bytes, format),
+        }
+    }
+
     fn write_csv(&self, output: Output, force: bool, out: &mut Ui) -> Result<Option<u64>, Failure> {
-        let joined;
+        let array;
         let array = match &self.values {
             Values::Complete(array) => array,
             Values::Joined(bytes) => {
-                let mut buffer = Buffer::zeroed(bytes.len())
-                    .map_err(|error| Failure::new(Class::Limit, error.to_string()))?;
-                buffer.copy_from_slice(bytes);
-                let tensor = Tensor::from_buffer(self.dtype, self.shape.clone(), buffer);
-                joined = tensor
-                    .map_err(|_| Failure::request(format!("{} cannot be written as CSV", self.dtype)))?;
-                &joined
+                array = joined(self.dtype, self.shape.clone(), bytes, "CSV")?;
+                &array
             }
         };
         match output {
@@ -281,6 +298,15 @@ impl Taken {
     }
 }
 
+/// Concatenated ranges as an array.
+fn joined(dtype: DType, shape: Shape, bytes: &[u8], format: &str) -> Result<Tensor, Failure> {
+    let buffer = Buffer::zeroed(bytes.len());
+    let mut buffer = buffer.map_err(|error| Failure::new(Class::Limit, error.to_string()))?;
+    buffer.copy_from_slice(bytes);
+    Tensor::from_buffer(dtype, shape, buffer)
+        .map_err(|_| Failure::request(format!("{dtype} cannot be written as {format}")))
+}
+
 fn header(
     format: ArrayFormat,
     descriptor: &DataObjectDescriptor,
@@ -290,7 +316,7 @@ fn header(
 ) -> Result<Vec<u8>, Failure> {
     match format {
         ArrayFormat::Npy => npy_header(object, descriptor, shape, out),
-        ArrayFormat::Raw | ArrayFormat::Csv => Ok(Vec::new()),
+        ArrayFormat::Raw | ArrayFormat::Csv | ArrayFormat::Tet => Ok(Vec::new()),
     }
 }
 

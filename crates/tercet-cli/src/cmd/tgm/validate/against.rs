@@ -30,9 +30,9 @@ pub(super) struct Comparison {
     bound: f64,
     /// The origin of the bound.
     bound_from: BoundFrom,
-    /// The largest error; `None` if infinite or not comparable.
+    /// The maximum error; `None` if infinite or not comparable.
     measured: Option<f64>,
-    /// The first element with the largest error.
+    /// The first element with the maximum error.
     element: Option<u64>,
     /// The reason the arrays are not comparable.
     #[serde(skip_serializing_if = "Option::is_none")]

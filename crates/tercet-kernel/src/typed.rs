@@ -1,4 +1,4 @@
-//! [`Cells`]: typed cells, and the [`Accumulator`] implementation for them.
+//! [`TypedAccumulator`]: typed slots, and the [`Accumulator`] implementation for them.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -28,45 +28,45 @@ impl<'a, T> TypedRuns<'a, T> {
     }
 }
 
-/// Typed reduction state for values of one compute type. Every [`Cells`] is an [`Accumulator`].
-pub(crate) trait Cells: Debug + Send + Sync + Sized + 'static {
+/// Typed reduction state for values of one compute type. Every [`TypedAccumulator`] is an [`Accumulator`].
+pub(crate) trait TypedAccumulator: Debug + Send + Sync + Sized + 'static {
     type Value: Compute;
-    /// Settled state of one cell.
+    /// Settled state of one slot.
     type State: Copy;
     const INDEXED: bool = false;
     const WIDTH: usize = 1;
 
-    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory>;
+    fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory>;
     fn clear(&mut self);
     fn len(&self) -> usize;
     fn rows(&mut self, at: usize, rows: &[&[Self::Value]], indices: &[u64]);
     fn runs(&mut self, at: usize, runs: &TypedRuns<'_, Self::Value>);
     fn one(&mut self, at: usize, value: Self::Value, index: u64);
-    fn state(&self, cell: usize) -> Self::State;
-    fn join(&mut self, cell: usize, later: Self::State);
-    /// Merges a cell of another accumulator into a cell of this one.
+    fn state(&self, slot: usize) -> Self::State;
+    fn join(&mut self, slot: usize, later: Self::State);
+    /// Merges a slot of another accumulator into a slot of this one.
     #[inline]
-    fn merge_cell(&mut self, cell: usize, later: &Self, from: usize) {
-        self.join(cell, later.state(from));
+    fn merge_slot(&mut self, slot: usize, later: &Self, from: usize) {
+        self.join(slot, later.state(from));
     }
-    /// Merges one cell into another cell of the same accumulator.
+    /// Merges one slot into another slot of the same accumulator.
     #[inline]
-    fn merge_own(&mut self, cell: usize, from: usize) {
-        self.join(cell, self.state(from));
+    fn merge_own(&mut self, slot: usize, from: usize) {
+        self.join(slot, self.state(from));
     }
-    /// Merges consecutive cells.
-    fn merge_cells(&mut self, at: usize, later: &Self, from: usize, count: usize) {
+    /// Merges consecutive slots.
+    fn merge_slots(&mut self, at: usize, later: &Self, from: usize, count: usize) {
         for i in 0..count {
-            self.merge_cell(at + i, later, from + i);
+            self.merge_slot(at + i, later, from + i);
         }
     }
-    /// Merges consecutive cells into others of the same accumulator; the two ranges do not overlap.
-    fn merge_own_cells(&mut self, at: usize, from: usize, count: usize) {
+    /// Merges consecutive slots into others of the same accumulator; the two ranges do not overlap.
+    fn merge_own_slots(&mut self, at: usize, from: usize, count: usize) {
         for i in 0..count {
             self.merge_own(at + i, from + i);
         }
     }
-    /// Whether every cell has the same parameters, so that cells are interchangeable.
+    /// Whether every slot has the same parameters, so that slots are interchangeable.
     fn is_uniform(&self) -> bool {
         true
     }
@@ -80,10 +80,10 @@ pub(crate) trait Cells: Debug + Send + Sync + Sized + 'static {
     fn width(&self) -> usize {
         Self::WIDTH
     }
-    fn finish(&self, cell: usize, count: u64, out: &mut [f64]);
+    fn finish(&self, slot: usize, count: u64, out: &mut [f64]);
 }
 
-impl<C: Cells> Accumulator for C {
+impl<C: TypedAccumulator> Accumulator for C {
     fn compute(&self) -> ComputeType {
         C::Value::TYPE
     }
@@ -93,19 +93,19 @@ impl<C: Cells> Accumulator for C {
     }
 
     fn is_uniform(&self) -> bool {
-        Cells::is_uniform(self)
+        TypedAccumulator::is_uniform(self)
     }
 
-    fn fresh(&self, cells: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        Ok(Box::new(Cells::fresh(self, cells)?))
+    fn fresh(&self, slots: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        Ok(Box::new(TypedAccumulator::fresh(self, slots)?))
     }
 
     fn clear(&mut self) {
-        Cells::clear(self);
+        TypedAccumulator::clear(self);
     }
 
-    fn cells(&self) -> usize {
-        Cells::len(self)
+    fn slots(&self) -> usize {
+        TypedAccumulator::len(self)
     }
 
     fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]) {
@@ -115,7 +115,7 @@ impl<C: Cells> Accumulator for C {
                 *typed = bytemuck::cast_slice(row);
             }
             let indices = if C::INDEXED { &indices[number * ROWS..][..rows.len()] } else { &[] };
-            Cells::rows(self, at, &typed[..rows.len()], indices);
+            TypedAccumulator::rows(self, at, &typed[..rows.len()], indices);
         }
     }
 
@@ -127,51 +127,51 @@ impl<C: Cells> Accumulator for C {
             for (typed, row) in typed.iter_mut().zip(first..first + count) {
                 *typed = &values[row * rows.stride..][..rows.len];
             }
-            Cells::rows(self, at, &typed[..count], &[]);
+            TypedAccumulator::rows(self, at, &typed[..count], &[]);
         }
     }
 
     fn runs(&mut self, at: usize, runs: &Runs<'_>) {
         let &Runs { values, len, stride, count, index, index_step } = runs;
         let values = bytemuck::cast_slice(values);
-        Cells::runs(self, at, &TypedRuns { values, len, stride, count, index, index_step });
+        TypedAccumulator::runs(self, at, &TypedRuns { values, len, stride, count, index, index_step });
     }
 
-    fn scatter(&mut self, cells: &[u32], values: &[u8], indices: &[u64]) {
+    fn scatter(&mut self, slots: &[u32], values: &[u8], indices: &[u64]) {
         let values = bytemuck::cast_slice::<u8, C::Value>(values);
         if C::INDEXED {
-            for ((&cell, &value), &index) in cells.iter().zip(values).zip(indices) {
-                self.one(cell as usize, value, index);
+            for ((&slot, &value), &index) in slots.iter().zip(values).zip(indices) {
+                self.one(slot as usize, value, index);
             }
         } else {
-            for (&cell, &value) in cells.iter().zip(values) {
-                self.one(cell as usize, value, 0);
+            for (&slot, &value) in slots.iter().zip(values) {
+                self.one(slot as usize, value, 0);
             }
         }
     }
 
     fn takes_statistics(&self) -> bool {
-        Cells::takes_statistics(self)
+        TypedAccumulator::takes_statistics(self)
     }
 
     fn fold_statistics(&mut self, at: usize, known: &Statistics) {
-        Cells::fold_statistics(self, at, known);
+        TypedAccumulator::fold_statistics(self, at, known);
     }
 
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {
         // All accumulators of a reduction have the same type.
         if let Some(later) = later.as_any().downcast_ref::<C>() {
-            self.merge_cells(at, later, from, count);
+            self.merge_slots(at, later, from, count);
         }
     }
 
     fn settle(&mut self) {
-        Cells::settle(self);
+        TypedAccumulator::settle(self);
     }
 
     fn scan(&mut self, scan: &Scan, reverse: bool) {
         let line = scan.positions * scan.inner;
-        let lines = Cells::len(self).checked_div(line).unwrap_or(0);
+        let lines = TypedAccumulator::len(self).checked_div(line).unwrap_or(0);
         for at in (0..lines).map(|number| number * line) {
             for position in 1..scan.positions {
                 let position = if reverse { scan.positions - 1 - position } else { position };
@@ -180,18 +180,18 @@ impl<C: Cells> Accumulator for C {
                 if position.max(other).is_multiple_of(scan.period) {
                     continue;
                 }
-                self.merge_own_cells(at + position * scan.inner, at + other * scan.inner, scan.inner);
+                self.merge_own_slots(at + position * scan.inner, at + other * scan.inner, scan.inner);
             }
         }
     }
 
     fn width(&self) -> usize {
-        Cells::width(self)
+        TypedAccumulator::width(self)
     }
 
     fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {
-        for (cell, out) in out.chunks_exact_mut(Cells::width(self)).enumerate() {
-            Cells::finish(self, cell, counts.get(cell), out);
+        for (slot, out) in out.chunks_exact_mut(TypedAccumulator::width(self)).enumerate() {
+            TypedAccumulator::finish(self, slot, counts.get(slot), out);
         }
     }
 
@@ -201,10 +201,10 @@ impl<C: Cells> Accumulator for C {
 }
 
 /// Allocates a vector of equal states; fails if out of memory.
-pub(crate) fn filled<S: Clone>(state: S, cells: usize) -> Result<Vec<S>, OutOfMemory> {
+pub(crate) fn filled<S: Clone>(state: S, slots: usize) -> Result<Vec<S>, OutOfMemory> {
     let mut states = Vec::new();
-    let bytes = cells.saturating_mul(size_of::<S>());
-    states.try_reserve_exact(cells).map_err(|_| OutOfMemory { bytes })?;
-    states.resize(cells, state);
+    let bytes = slots.saturating_mul(size_of::<S>());
+    states.try_reserve_exact(slots).map_err(|_| OutOfMemory { bytes })?;
+    states.resize(slots, state);
     Ok(states)
 }

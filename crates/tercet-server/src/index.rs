@@ -1,0 +1,207 @@
+//! [`SearchSets`]: search segments that are searched as one, and stay open between searches.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tercet::tatami::File;
+use tercet::tatami::search::{Searcher, Segment};
+
+use crate::admission::Work;
+use crate::catalog::{Entry, EntryKind};
+use crate::failure::Failure;
+use crate::state::Shared;
+
+/// The segments of some entries.
+#[derive(Debug)]
+pub(crate) struct SearchSet {
+    /// The IDs and versions of the entries.
+    key: Vec<(String, String)>,
+    pub(crate) searcher: Searcher,
+    /// The entry and the path of each segment.
+    pub(crate) files: Vec<SegmentFile>,
+    /// The files, if older versions of documents are hidden from the searcher.
+    plain_files: Vec<File>,
+    /// Their segments with all documents.
+    plain: OnceLock<Vec<Segment>>,
+}
+
+impl SearchSet {
+    /// The segments with all versions of documents, as the format defines the search.
+    pub(crate) fn plain(&self) -> Result<&[Segment], Failure> {
+        if self.plain_files.is_empty() {
+            return Ok(self.searcher.segments());
+        }
+        if let Some(plain) = self.plain.get() {
+            return Ok(plain);
+        }
+        let segments = self.plain_files.iter().map(|file| file.segment().map(Option::into_iter));
+        let segments: Vec<Segment> = segments.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        Ok(self.plain.get_or_init(|| segments))
+    }
+
+    fn len(&self) -> usize {
+        self.files.len()
+    }
+}
+
+/// Where a segment comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct SegmentFile {
+    /// The ID of the file, if it is listed itself.
+    pub(crate) id: String,
+    pub(crate) path: String,
+}
+
+/// The sets that are open, at most a number of segments, and at least the one that is used.
+#[derive(Debug)]
+pub(crate) struct SearchSets {
+    capacity: usize,
+    /// The last used set is the last one.
+    sets: Mutex<Vec<Arc<SearchSet>>>,
+    /// Held while a set is opened, so that it is opened once.
+    opening: Mutex<()>,
+}
+
+impl SearchSets {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity: capacity.max(1), sets: Mutex::default(), opening: Mutex::new(()) }
+    }
+
+    fn sets(&self) -> MutexGuard<'_, Vec<Arc<SearchSet>>> {
+        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of open segments.
+    pub(crate) fn open_count(&self) -> usize {
+        self.sets().iter().map(|set| set.len()).sum()
+    }
+
+    /// The number of segments and of documents that are searched by default. Nothing is opened for it.
+    pub(crate) fn size(shared: &Shared) -> (u64, u64) {
+        let snapshot = shared.catalog.snapshot();
+        let mut size = (0u64, 0u64);
+        for entry in snapshot.searchable() {
+            let segments = match entry.kind {
+                EntryKind::Collection => {
+                    let is_member = |other: &&Arc<Entry>| other.collection.as_ref() == Some(&entry.id);
+                    snapshot.entries.iter().filter(is_member).count() as u64
+                }
+                _ => 1,
+            };
+            size = (size.0 + segments, size.1 + entry.facts.documents.unwrap_or(0));
+        }
+        size
+    }
+
+    /// The segments of some entries, or of all. A file that is removed while it is opened is not part of the set.
+    pub(crate) fn get(&self, shared: &Shared, ids: &[&str], work: &Work) -> Result<Arc<SearchSet>, Failure> {
+        // Once more with a new list, if a file of the old one is gone.
+        for attempt in 0..3 {
+            let entries = Self::entries(shared, ids)?;
+            let key: Vec<_> = entries.iter().map(|entry| (entry.id.clone(), entry.stamp.version())).collect();
+            if let Some(set) = self.known(&key) {
+                return Ok(set);
+            }
+            let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(set) = self.known(&key) {
+                return Ok(set);
+            }
+            work.check_deadline()?;
+            match open(shared, &entries, key, work) {
+                Ok(set) => {
+                    let set = Arc::new(set);
+                    self.keep(&set);
+                    return Ok(set);
+                }
+                Err(failure) if attempt < 2 && failure.status == axum::http::StatusCode::NOT_FOUND => {
+                    shared.catalog.rescan();
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(Failure::not_found("the searched files were removed"))
+    }
+
+    fn entries(shared: &Shared, ids: &[&str]) -> Result<Vec<Arc<Entry>>, Failure> {
+        let snapshot = shared.catalog.snapshot();
+        if ids.is_empty() {
+            return Ok(snapshot.searchable().cloned().collect());
+        }
+        let mut entries = Vec::with_capacity(ids.len());
+        for id in ids {
+            let entry = shared.catalog.entry(id)?;
+            if !entry.facts.is_searchable {
+                let path = crate::catalog::shown(&entry.path);
+                let failure = Failure::wrong_format(format!("{path}: not a search segment"));
+                return Err(failure.with_hint("create one with `tatami index`"));
+            }
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+
+    fn known(&self, key: &[(String, String)]) -> Option<Arc<SearchSet>> {
+        let mut sets = self.sets();
+        let at = sets.iter().position(|set| set.key == key)?;
+        let set = sets.remove(at);
+        sets.push(Arc::clone(&set));
+        Some(set)
+    }
+
+    fn keep(&self, set: &Arc<SearchSet>) {
+        let mut sets = self.sets();
+        // Older versions of the same files are not searched again.
+        sets.retain(|other| {
+            let ids = |set: &SearchSet| set.key.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
+            ids(other) != ids(set)
+        });
+        sets.push(Arc::clone(set));
+        let mut total: usize = sets.iter().map(|set| set.len()).sum();
+        while total > self.capacity && !sets.is_empty() {
+            total -= sets.remove(0).len();
+        }
+    }
+}
+
+/// Opens the segments of entries.
+fn open(
+    shared: &Shared,
+    entries: &[Arc<Entry>],
+    key: Vec<(String, String)>,
+    work: &Work,
+) -> Result<SearchSet, Failure> {
+    let (mut opened, mut files) = (Vec::new(), Vec::new());
+    for entry in entries {
+        work.check_deadline()?;
+        if entry.kind == EntryKind::Collection {
+            let snapshot = shared.catalog.snapshot();
+            let collection = shared.catalog.collection(entry)?;
+            for member in collection.members() {
+                let path = if entry.path == "." {
+                    member.path.clone()
+                } else {
+                    format!("{}/{}", entry.path, member.path)
+                };
+                let listed = snapshot.entries.iter().find(|other| other.path == path);
+                let id = listed.map_or_else(|| entry.id.clone(), |listed| listed.id.clone());
+                opened.push(collection.open_member(member)?);
+                files.push(SegmentFile { id, path });
+            }
+        } else {
+            let (source, _) = shared.catalog.raw(entry)?;
+            opened.push(File::from_source(source, crate::catalog::read_options().into())?);
+            files.push(SegmentFile { id: entry.id.clone(), path: entry.path.clone() });
+        }
+    }
+    let mut segments = Vec::with_capacity(opened.len());
+    for (file, from) in opened.iter().zip(&files) {
+        work.check_deadline()?;
+        let Some(segment) = file.segment()? else {
+            let path = crate::catalog::shown(&from.path);
+            return Err(Failure::wrong_format(format!("{path}: not a search segment")));
+        };
+        segments.push(segment);
+    }
+    let searcher = Searcher::new(segments)?;
+    let plain_files = if searcher.older_versions() > 0 { opened } else { Vec::new() };
+    Ok(SearchSet { key, searcher, files, plain_files, plain: OnceLock::new() })
+}

@@ -1,0 +1,5 @@
+declare module "virtual:land" {
+  const land: string;
+  export default land;
+}
+declare module "*.css";
