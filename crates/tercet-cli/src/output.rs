@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tercet::core::publish::{AtomicFile, PublishError};
+use tercet::core::publish::{AtomicFile, PublishError, TempDirectory};
 use tercet::core::{ByteSource, Sink, SourceError, escape, source};
 
 use crate::failure::Failure;
@@ -112,6 +112,35 @@ fn binary_to_terminal() -> Failure {
 pub(crate) fn is_stdout(path: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     names.iter().any(|name| path.as_os_str() == *name)
+}
+
+/// Calls `write` with the path of the output. An output that is no file (standard output, a pipe, a device or a URL) receives the
+/// complete file from a temporary directory, where its name has this extension.
+pub(crate) fn write_by_path<T>(
+    path: &Path,
+    extension: &str,
+    force: bool,
+    out: &mut Ui,
+    write: impl FnOnce(&Path, &mut Ui) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    if is_stdout(path) || !is_file_or_new(path) {
+        let output = Output::open(path, force)?;
+        output.reserve_stdout(out)?;
+        let refused = |error: io::Error| Failure::io("cannot create a temporary directory", &error);
+        let directory = TempDirectory::create_in(&std::env::temp_dir(), "output").map_err(refused)?;
+        let complete = directory.path().join(format!("output.{extension}"));
+        let written = write(&complete, out)?;
+        #[expect(clippy::disallowed_methods, reason = "the file is copied from start to end")]
+        let complete = File::open(&complete).map_err(refused)?;
+        deliver(complete, output, out)?;
+        return Ok(written);
+    }
+    write(path, out)
+}
+
+/// Whether a path is that of a local file, or of one that can be created.
+pub(crate) fn is_file_or_new(path: &Path) -> bool {
+    remote::url_of(path).is_none() && !stream::is_device(path)
 }
 
 /// Creates a file that appears when complete. Without `force`, a file that appears meanwhile is not replaced.

@@ -83,8 +83,9 @@ fn command_line(persona: Persona, verb: &[String], name: &str) -> String {
     let (program, file, command) = (persona.name(), argument(name), persona.command());
     let known = verb.iter().find_map(|verb| Some((verb, command.find_subcommand(verb)?)));
     let Some((verb, subcommand)) = known else { return format!("{program} info {file}") };
-    // More than the file is required.
-    let required = subcommand.get_arguments().filter(|arg| arg.is_required_set()).count();
+    // More than the file is required. The output is required as an argument or as `-o`.
+    let is_output = |arg: &clap::Arg| arg.is_positional() && arg.get_id() == "output";
+    let required = subcommand.get_arguments().filter(|arg| arg.is_required_set() || is_output(arg)).count();
     let more = if required > 1 { " …" } else { "" };
     format!("{program} {verb} {file}{more}")
 }

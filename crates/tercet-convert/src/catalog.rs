@@ -95,11 +95,13 @@ pub struct CatalogOptions {
     pub refresh: bool,
     /// Read all values for statistics.
     pub statistics: bool,
+    /// The directory that pointers are relative to; that of the catalog if `None`.
+    pub base: Option<PathBuf>,
 }
 
 impl Default for CatalogOptions {
     fn default() -> Self {
-        Self { overwrite: false, refresh: false, statistics: true }
+        Self { overwrite: false, refresh: false, statistics: true, base: None }
     }
 }
 
@@ -158,8 +160,12 @@ pub fn build_catalog(
     let name = output.to_string_lossy().into_owned();
     let fail = |error: std::io::Error| Error::new(name.as_str().into(), ErrorKind::from(error));
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let base = parent.canonicalize().map_err(fail)?;
-    let own = base.join(output.file_name().unwrap_or_default());
+    let parent = parent.canonicalize().map_err(fail)?;
+    let own = parent.join(output.file_name().unwrap_or_default());
+    let base = match &options.base {
+        Some(base) => base.canonicalize().map_err(fail)?,
+        None => parent,
+    };
     let mut report = CatalogReport::default();
     let mut known: HashMap<String, Vec<Row>> = HashMap::new();
     if options.refresh && output.exists() {

@@ -1,6 +1,7 @@
-//! Thread pools for [`ReadOptions::threads`](crate::ReadOptions::threads): [`install`].
+//! Thread pools for [`ReadOptions::threads`](crate::ReadOptions::threads): [`install`]; thread limits: [`can_start`].
 
 use std::collections::BTreeMap;
+use std::io;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,6 +43,21 @@ pub fn install<R: Send>(threads: Option<NonZeroUsize>, work: impl FnOnce() -> R 
     }
 }
 
+/// Whether the system starts this many threads at the same time, in addition to the current ones.
+///
+/// Thread pools panic, or cannot be built again, where it does not: process limits, or no memory.
+pub fn can_start(threads: usize) -> io::Result<()> {
+    let barrier = Mutex::new(());
+    let closed = barrier.lock();
+    std::thread::scope(|scope| {
+        let wait = || drop(barrier.lock());
+        let all =
+            (0..threads).try_for_each(|_| std::thread::Builder::new().spawn_scoped(scope, wait).map(drop));
+        drop(closed);
+        all
+    })
+}
+
 fn clamp(threads: NonZeroUsize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     threads.get().min(cores.saturating_mul(MAX_THREADS_PER_CORE))
@@ -76,6 +92,11 @@ mod tests {
 
     fn current(threads: usize) -> usize {
         install(NonZeroUsize::new(threads), rayon::current_num_threads)
+    }
+
+    #[test]
+    fn threads_can_be_started_here() {
+        assert!(super::can_start(0).is_ok() && super::can_start(3).is_ok());
     }
 
     #[test]

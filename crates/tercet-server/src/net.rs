@@ -89,7 +89,11 @@ impl Server {
     pub fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let options = &self.state.shared().options;
         let blocking = options.max_in_flight.saturating_add(options.max_streams).saturating_add(8);
+        // A runtime panics where its threads cannot be started. One more is for requests.
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        tercet::core::threads::can_start(workers + 1).map_err(ServeError::Runtime)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(workers)
             .enable_io()
             .enable_time()
             .thread_name("http")

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
-use tercet::convert::arrays::{
-    self, ArraySource, ConvertOptions, OutputFormat, View, ViewOptions, number_at,
-};
+use tercet::convert::arrays::{self, ArraySource, ConvertOptions, View, ViewOptions, number_at};
 use tercet::convert::arrays::{Kind, Number};
 use tercet::convert::catalog::{
     CatalogOptions, CatalogReport, FindOptions, FoundRow, Pointer, build_catalog, find as find_rows,
@@ -15,9 +13,10 @@ use tercet::convert::catalog::{
 use tercet::core::escape;
 
 use crate::args::{ForceArgs, JsonArgs, LimitArgs};
+use crate::cmd::convert::{self, Target};
 use crate::cmd::tatami::filter::Where;
 use crate::failure::{Failure, Outcome};
-use crate::output::{display_path, json_path};
+use crate::output::{display_path, is_file_or_new, is_stdout, json_path, write_by_path};
 use crate::render::Table;
 use crate::ui::Ui;
 
@@ -35,7 +34,7 @@ pub(crate) struct Args {
     /// Files and directories. Directories are searched recursively, by file extension
     #[arg(value_name = "PATHS", required = true)]
     inputs: Vec<PathBuf>,
-    /// Output .tatami file
+    /// Output .tatami file or URL; `-` writes to standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Keep the rows of files that have not changed since the catalog was written
@@ -73,9 +72,18 @@ pub(crate) fn write(
     json: bool,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
-    let bar = out.bar("reading", 0);
-    let report = build_catalog(inputs, output, options, &bar)?;
-    drop(bar);
+    let mut options = options.clone();
+    if is_stdout(output) || !is_file_or_new(output) {
+        if options.refresh {
+            let failure = Failure::request(format!("{}: only a file can be refreshed", display_path(output)));
+            return Err(failure.with_hint("omit `--refresh`"));
+        }
+        // Pointers are relative to the directory of the catalog, which a stream does not have.
+        options.base = Some(PathBuf::from("."));
+    }
+    let report = write_by_path(output, "tatami", options.overwrite, out, |path, out| {
+        Ok(build_catalog(inputs, path, &options, &out.bar("reading", 0))?)
+    })?;
     let outcome = if report.problems.is_empty() { Outcome::Done } else { Outcome::CheckFailed };
     if json {
         out.json(&CatalogJson { file: json_path(output), report: &report })?;
@@ -199,16 +207,19 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = GET_EXAMPLES)]
 pub(crate) struct GetArgs {
-    /// Pointer, as in the column `pointer` of a catalog
+    /// Pointer to data, as in the column `pointer` of a catalog: `FILE`, `FILE#DATASET` or `FILE#MESSAGE.OBJECT`
     #[arg(value_name = "POINTER")]
     pointer: String,
-    /// Write the data to this file; the format follows the file extension
+    /// Write the data to this file or URL; `-` writes to standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Catalog; pointers are relative to its directory [default: the current directory]
+    /// Output format [default: by the file extension; required for `-`]
+    #[arg(long, value_name = "FORMAT", requires = "output")]
+    to: Option<Target>,
+    /// Resolve the pointer relative to the directory of this catalog [default: the current directory]
     #[arg(long, value_name = "CATALOG")]
     catalog: Option<PathBuf>,
-    /// Allow pointers outside of that directory: absolute paths, `..`, symbolic links
+    /// Allow pointers out of that directory: absolute paths, `..`, symbolic links
     #[arg(long)]
     allow_outside: bool,
     #[command(flatten)]
@@ -258,15 +269,13 @@ pub(crate) fn get(args: &GetArgs, out: &mut Ui) -> Result<Outcome, Failure> {
     view.variables = pointer.part.clone().filter(|_| !only).into_iter().collect();
     let view = View::new(&*source, &view)?;
     if let Some(output) = &args.output {
-        let format = OutputFormat::from_path(output).ok_or_else(|| {
-            Failure::request(format!("{}: cannot infer the format from the file name", display_path(output)))
-                .with_hint(format!("the extensions are {}", OutputFormat::EXTENSIONS))
-        })?;
+        let format = convert::output_format(output, args.to)?;
         let mut options = ConvertOptions::new();
         options.overwrite = args.force.force;
-        let bar = out.bar("writing", view.header().bytes());
-        let plan = arrays::convert(&view, output, format, &options, &bar)?;
-        drop(bar);
+        let plan = write_by_path(output, format.extension(), args.force.force, out, |path, out| {
+            let bar = out.bar("writing", view.header().bytes());
+            Ok(arrays::convert(&view, path, format, &options, &bar)?)
+        })?;
         if args.json.json {
             out.json(&plan.fidelity)?;
         } else {

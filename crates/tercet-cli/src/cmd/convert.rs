@@ -11,10 +11,10 @@ use tercet::convert::arrays::{
 use tercet::core::{DType, escape};
 use tercet::tet::Compression;
 
-use crate::args::{ForceArgs, JsonArgs};
+use crate::args::{ForceArgs, JsonArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Input};
-use crate::output::display_path;
+use crate::input::Input;
+use crate::output::{display_path, is_file_or_new, is_stdout, write_by_path};
 use crate::render::human_size;
 use crate::ui::{GOOD, Ui, WARN, paint};
 
@@ -37,10 +37,9 @@ pub(crate) struct Args {
     /// Input file, directory or URL. The format is detected
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// Output file. The format follows the file extension
-    #[arg(value_name = "OUT")]
-    output: PathBuf,
-    /// Output format [default: by the file extension]
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Output format [default: by the file extension; required for `-`]
     #[arg(long, value_name = "FORMAT")]
     to: Option<Target>,
     /// Print what would be kept, changed and not carried; write nothing
@@ -130,7 +129,7 @@ impl SplitBy {
 
 /// Output formats by name.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Target {
+pub(crate) enum Target {
     /// .tet file
     Tet,
     /// .tgm file
@@ -200,15 +199,16 @@ struct ConvertJson<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if args.to.is_none() && args.output.extension().is_some_and(|extension| extension == "tatami") {
+    let output = args.output.path();
+    if args.to.is_none() && output.extension().is_some_and(|extension| extension == "tatami") {
         return args.catalog(out);
     }
-    let format = args.format()?;
+    let format = output_format(output, args.to)?;
     let source = open(&args.input)?;
-    if let (Ok(from), Ok(to)) = (args.input.canonicalize(), args.output.canonicalize())
+    if let (Ok(from), Ok(to)) = (args.input.canonicalize(), output.canonicalize())
         && from == to
     {
-        return Err(Failure::request(format!("{}: the output is the input", display_path(&args.output))));
+        return Err(Failure::request(format!("{}: the output is the input", display_path(output))));
     }
     let view = View::new(&*source, &args.view()?)?;
     let mut options = args.options()?;
@@ -224,9 +224,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         }
         return Ok(args.outcome(&plan));
     }
-    let bar = out.bar("converting", plan.bytes());
-    let plan = arrays::convert(&view, &args.output, format, &options, &bar)?;
-    drop(bar);
+    let plan = write_by_path(output, format.extension(), args.force.force, out, |path, out| {
+        let bar = out.bar("converting", plan.bytes());
+        Ok(arrays::convert(&view, path, format, &options, &bar)?)
+    })?;
     args.show(&plan, source.header().format.as_str(), true, out)?;
     Ok(args.outcome(&plan))
 }
@@ -245,6 +246,26 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn ArraySource>, Failure> {
         }
         opened => Ok(opened?),
     }
+}
+
+/// The format of an output: the given one, or that of the file extension.
+pub(crate) fn output_format(output: &Path, to: Option<Target>) -> Result<OutputFormat, Failure> {
+    let format = match to {
+        Some(target) => target.into(),
+        None => OutputFormat::from_path(output).ok_or_else(|| {
+            let path = display_path(output);
+            let failure = Failure::request(format!("{path}: cannot infer the format from the file name"));
+            failure.with_hint(format!("the extensions are {}; or use `--to`", OutputFormat::EXTENSIONS))
+        })?,
+    };
+    if format == OutputFormat::Zarr && (is_stdout(output) || !is_file_or_new(output)) {
+        let message = format!(
+            "{}: a Zarr store is a directory, which is not written to a stream",
+            display_path(output)
+        );
+        return Err(Failure::request(message).with_hint("write it to a directory"));
+    }
+    Ok(format)
 }
 
 impl Args {
@@ -279,31 +300,17 @@ impl Args {
         options.overwrite = self.force.force;
         crate::cmd::catalog::write(
             std::slice::from_ref(&self.input),
-            &self.output,
+            self.output.path(),
             &options,
             self.json.json,
             out,
         )
     }
 
-    fn format(&self) -> Result<OutputFormat, Failure> {
-        if !input::is_local(&self.output) {
-            return Err(Failure::request("the output must be a local file"));
-        }
-        match self.to {
-            Some(target) => Ok(target.into()),
-            None => OutputFormat::from_path(&self.output).ok_or_else(|| {
-                let path = display_path(&self.output);
-                let failure = Failure::request(format!("{path}: cannot infer the format from the file name"));
-                failure.with_hint(format!("the extensions are {}; or use `--to`", OutputFormat::EXTENSIONS))
-            }),
-        }
-    }
-
     fn view(&self) -> Result<ViewOptions, Failure> {
         let pairs =
-            |option: &str, texts: &[String], example: &str| -> Result<Vec<(String, String)>, Failure> {
-                texts.iter().map(|text| pair(option, text, example)).collect()
+            |option: &str, values: &[String], example: &str| -> Result<Vec<(String, String)>, Failure> {
+                values.iter().map(|text| pair(option, text, example)).collect()
             };
         let mut view = ViewOptions::default();
         view.variables.clone_from(&self.var);
@@ -376,7 +383,7 @@ impl Args {
             return out.json(&ConvertJson {
                 input: display_path(&self.input),
                 input_format,
-                output: display_path(&self.output),
+                output: display_path(self.output.path()),
                 output_format: plan.format.name(),
                 written,
                 verified,
@@ -422,7 +429,7 @@ impl Args {
         };
         out.summary(format_args!(
             "{}: {} to {}, {} of values, {state}",
-            display_path(&self.output),
+            display_path(self.output.path()),
             input_format,
             plan.format.name(),
             human_size(plan.bytes()),

@@ -216,12 +216,16 @@ fn open(path: &Path, options: Options) -> Result<State, Failure> {
 }
 
 fn bind(state: State, address: SocketAddr) -> Result<Server, Failure> {
-    Server::bind(state, address).map_err(|error| match error {
+    Server::bind(state, address).map_err(failure)
+}
+
+fn failure(error: ServeError) -> Failure {
+    match error {
         ServeError::TokenRequired(_) => Failure::request(error.to_string())
             .with_hint("set TERCET_TOKEN or `--token-file FILE`, or listen on 127.0.0.1"),
         ServeError::Bind(address, error) => Failure::io(&format!("cannot listen on {address}"), &error),
-        ServeError::Runtime(_) => Failure::request(error.to_string()),
-    })
+        ServeError::Runtime(error) => Failure::io("cannot start the server", &error),
+    }
 }
 
 /// Serves until a signal.
@@ -235,7 +239,7 @@ fn serve(server: Server, out: &mut Ui) -> Result<Outcome, Failure> {
         // It is printed before the requests have ended.
         let _ = out.line("shutting down").and_then(|()| out.finish());
     };
-    server.run(signal).map_err(|error| Failure::request(error.to_string()))?;
+    server.run(signal).map_err(failure)?;
     Ok(Outcome::Done)
 }
 

@@ -19,6 +19,11 @@ pub(crate) enum Stream {
     Device(Device),
 }
 
+/// Whether a path is a named pipe or a character device.
+pub(super) fn is_device(path: &Path) -> bool {
+    Kind::of_path(path).is_some()
+}
+
 /// A named pipe (also of a process substitution, `>(…)`) or a character device.
 #[derive(Debug)]
 pub(crate) struct Device {

@@ -98,6 +98,21 @@ impl OutputFormat {
         }
     }
 
+    /// The file extension.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Tet => "tet",
+            Self::Tgm => "tgm",
+            Self::NetCdf(_) => "nc",
+            Self::Zarr => "zarr",
+            Self::Npy => "npy",
+            Self::Npz => "npz",
+            Self::NetCdf4 => "nc4",
+            Self::Hdf5 => "h5",
+            Self::Grib => "grib2",
+        }
+    }
+
     /// Whether values are stored in chunks.
     pub(crate) fn is_chunked(self) -> bool {
         matches!(self, Self::Tet | Self::Tgm | Self::Zarr | Self::NetCdf4 | Self::Hdf5)

@@ -10,7 +10,7 @@ use tercet::convert::tables::{
 };
 use tercet::core::Sink as _;
 use tercet::core::progress::NoProgress;
-use tercet::core::{Progress, escape};
+use tercet::core::{Progress, escape, threads};
 use tercet::tatami::{Collection, Field, LogicalType, Type};
 
 use super::collection_scan;
@@ -20,7 +20,6 @@ use super::create::roles::Roles;
 use super::create::schema::Declared;
 use super::filter::{Where, bind_failure};
 use super::layout::Layout;
-use crate::args::can_start;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::many::table_files;
@@ -345,7 +344,7 @@ fn transfer(
         None => Ok(target.push(rows)?),
     };
     let mut reject = |rejected: Reject| rejects.add(&rejected);
-    let warnings = if can_start(1) {
+    let warnings = if threads::can_start(1).is_ok() {
         let (sender, receiver) = sync_channel::<Rows>(2);
         let (bar, table, reject) = (&bar, &mut *table, &mut reject);
         std::thread::scope(|scope| {
