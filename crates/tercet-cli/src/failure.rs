@@ -240,7 +240,7 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> String {
         Hint::RebuildIndex => "rebuild it with `tgm index FILE --rebuild`".to_owned(),
         Hint::Repack => "change encoding, filter or compression with `tgm repack`".to_owned(),
         Hint::UpdateMember => "update its entry with `tatami collection add`".to_owned(),
-        Hint::ImportArray => "`tet create` and `tgm create` read it".to_owned(),
+        Hint::ImportArray => "`tercet convert` reads it".to_owned(),
         Hint::ImportTable => "`tatami convert` reads it".to_owned(),
         Hint::Rechunk => "`--rechunk` encodes the clipped chunks again".to_owned(),
         Hint::AppendLabels { axis } => {

@@ -213,13 +213,13 @@ pub(crate) fn not_a_container(error: &tercet::Error, name: &str) -> Failure {
         Some(Hint::ImportTable) => {
             failure.with_hint(format!("convert it: `tatami convert {file} OUT.tatami`"))
         }
+        Some(Hint::ImportArray) if other_format(error) != Some(OtherFormat::Npy) => {
+            failure.with_hint(convert_array(&file))
+        }
         Some(Hint::ImportArray) => {
             failure.with_hint(format!("import it: `tet create OUT.tet --from NAME={file}`, or `tgm create`"))
         }
         _ => match other_format(error) {
-            Some(OtherFormat::Npz) => failure.with_hint(format!(
-                "extract its arrays with `unzip {file}`, then import them: `tet create OUT.tet --from NAME=FILE.npy`"
-            )),
             Some(OtherFormat::TatamiManifest) => {
                 let parent = Path::new(name).parent().filter(|parent| !parent.as_os_str().is_empty());
                 let directory = shell_quoted(&parent.unwrap_or(Path::new(".")).to_string_lossy());
@@ -232,6 +232,11 @@ pub(crate) fn not_a_container(error: &tercet::Error, name: &str) -> Failure {
             },
         },
     }
+}
+
+/// The hint for a file with arrays of another format.
+pub(crate) fn convert_array(file: &str) -> String {
+    format!("convert it: `tercet convert {file} OUT.tet`")
 }
 
 fn other_format(error: &tercet::Error) -> Option<OtherFormat> {
@@ -280,8 +285,9 @@ fn open_at_most(path: &Path, max_pipe: u64) -> Result<Arc<dyn ByteSource>, Failu
         });
     }
     if let Some(other) = path.is_dir().then(|| OtherFormat::detect_directory(path)).flatten() {
-        let message = format!("{}: is {other}, which is not supported", escape::name(&name));
-        return Err(Failure::new(Class::Unsupported, message).with_location(path));
+        let message = format!("{}: is {other}, not a Tercet container", escape::name(&name));
+        let failure = Failure::new(Class::Unsupported, message).with_location(path);
+        return Err(failure.with_hint(convert_array(&argument(&name))));
     }
     let opened = source::File::open(path).map_err(|error| Failure::source(&name, error))?;
     Ok(Arc::new(opened))

@@ -99,11 +99,11 @@ impl Files {
             return result;
         }
         let found = self.find(format);
-        if let [Found::Problem { failure, .. }] = found.as_slice() {
+        if let [ResolvedInput::Problem { failure, .. }] = found.as_slice() {
             return Err(failure());
         }
         let (mut tally, mut documents) = (Tally::default(), Documents::default());
-        let bar = out.bar("files", found.iter().map(Found::len).sum());
+        let bar = out.bar("files", found.iter().map(ResolvedInput::len).sum());
         // As many as fit the threads, so that little output waits in memory.
         for some in found.chunks(4 * rayon::current_num_threads()) {
             let done: Vec<_> = some
@@ -112,8 +112,8 @@ impl Files {
                     let mut out = out.capture();
                     let result = match found {
                         _ if is_interrupted() => Err(Failure::Interrupted),
-                        Found::File { path, .. } => work(&self.input(path), &mut out),
-                        Found::Problem { failure, .. } => Err(failure()),
+                        ResolvedInput::File { path, .. } => work(&self.input(path), &mut out),
+                        ResolvedInput::Problem { failure, .. } => Err(failure()),
                     };
                     bar.advance(found.len());
                     (result, out.into_pieces())
@@ -142,7 +142,7 @@ impl Files {
     }
 
     /// The files that the arguments name, in order.
-    fn find(&self, format: Option<Format>) -> Vec<Found> {
+    fn find(&self, format: Option<Format>) -> Vec<ResolvedInput> {
         let mut found = Vec::new();
         for path in &self.paths {
             if is_directory(path) {
@@ -150,47 +150,58 @@ impl Files {
             } else if let Some(pattern) = pattern(path) {
                 self.matching(path, &pattern, format, &mut found);
             } else {
-                found.push(Found::file(path.clone()));
+                found.push(ResolvedInput::file(path.clone()));
             }
         }
         found
     }
 
     /// The files that match a glob pattern. Directories that match count as directories.
-    fn matching(&self, path: &Path, pattern: &Pattern, format: Option<Format>, found: &mut Vec<Found>) {
+    fn matching(
+        &self,
+        path: &Path,
+        pattern: &Pattern,
+        format: Option<Format>,
+        found: &mut Vec<ResolvedInput>,
+    ) {
         let before = found.len();
         let matches = pattern.find();
         for path in matches.paths {
             if is_directory(&path) {
                 self.find_in(&path, format, found);
             } else {
-                found.push(Found::file(path));
+                found.push(ResolvedInput::file(path));
             }
         }
         for (path, error) in matches.unreadable {
-            found.push(Found::unreadable(&path, &error));
+            found.push(ResolvedInput::unreadable(&path, &error));
         }
         if found.len() == before {
             let message = format!("{}: no file matches this pattern", display_path(path));
-            found.push(Found::problem(path, Class::Io, message, None));
+            found.push(ResolvedInput::problem(path, Class::Io, message, None));
         }
     }
 
     /// The container files in a directory, sorted by name; with `--recursive`, of its subdirectories too.
-    fn find_in(&self, top: &Path, format: Option<Format>, found: &mut Vec<Found>) {
+    fn find_in(&self, top: &Path, format: Option<Format>, found: &mut Vec<ResolvedInput>) {
         let before = found.len();
         let mut has_subdirectories = false;
         let mut waiting = vec![top.to_owned()];
         while let Some(directory) = waiting.pop() {
             if let Some(format) = OtherFormat::detect_directory(&directory) {
-                let message = format!("{}: is {format}, which is not supported", display_path(&directory));
-                found.push(Found::problem(&directory, Class::Unsupported, message, None));
+                let message = format!("{}: is {format}, not a Tercet container", display_path(&directory));
+                found.push(ResolvedInput::problem(
+                    &directory,
+                    Class::Unsupported,
+                    message,
+                    Some("convert it with `tercet convert`"),
+                ));
                 continue;
             }
             let entries = match fs::read_dir(&directory).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    found.push(Found::unreadable(&directory, &error));
+                    found.push(ResolvedInput::unreadable(&directory, &error));
                     continue;
                 }
             };
@@ -206,7 +217,7 @@ impl Files {
                 // Links to directories are not followed: they may form a loop.
                 match fs::symlink_metadata(&path).map(|meta| meta.file_type()) {
                     Ok(kind) if kind.is_dir() => below.push(path),
-                    Ok(_) if is_container(&path, format) => found.push(Found::file(path)),
+                    Ok(_) if is_container(&path, format) => found.push(ResolvedInput::file(path)),
                     _ => {}
                 }
             }
@@ -223,7 +234,7 @@ impl Files {
             let message = format!("{}: is a directory without {what}", display_path(top));
             let hint = (has_subdirectories && !self.recursive)
                 .then_some("search its subdirectories with `--recursive`");
-            found.push(Found::problem(top, Class::Request, message, hint));
+            found.push(ResolvedInput::problem(top, Class::Request, message, hint));
         }
     }
 }
@@ -285,12 +296,12 @@ fn is_container(path: &Path, format: Option<Format>) -> bool {
 }
 
 /// A file that an argument names, or the reason why there is none.
-enum Found {
+enum ResolvedInput {
     File { path: PathBuf, len: u64 },
     Problem { path: PathBuf, failure: Box<dyn Fn() -> Failure + Sync> },
 }
 
-impl Found {
+impl ResolvedInput {
     fn file(path: PathBuf) -> Self {
         let len = if input::is_local(&path) { fs::metadata(&path).map_or(0, |meta| meta.len()) } else { 0 };
         Self::File { path, len }
@@ -383,7 +394,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, found: &Found, result: &Result<Outcome, Failure>) {
+    fn add(&mut self, found: &ResolvedInput, result: &Result<Outcome, Failure>) {
         self.files += 1;
         self.bytes = self.bytes.saturating_add(found.len());
         match result {
@@ -430,10 +441,12 @@ mod tests {
         Files { paths: paths.iter().map(|path| (*path).to_owned()).collect(), recursive, max_stdin: 1 }
     }
 
-    fn names(found: &[Found], top: &Path) -> Vec<String> {
-        let short = |found: &Found| match found {
-            Found::File { path, .. } => path.strip_prefix(top).unwrap().to_string_lossy().into_owned(),
-            Found::Problem { failure, .. } => format!("exit code {}", failure().exit_code()),
+    fn names(found: &[ResolvedInput], top: &Path) -> Vec<String> {
+        let short = |found: &ResolvedInput| match found {
+            ResolvedInput::File { path, .. } => {
+                path.strip_prefix(top).unwrap().to_string_lossy().into_owned()
+            }
+            ResolvedInput::Problem { failure, .. } => format!("exit code {}", failure().exit_code()),
         };
         found.iter().map(short).collect()
     }

@@ -199,27 +199,28 @@ impl OtherFormat {
     /// How Tercet can read the format.
     pub const fn support(self) -> OtherFormatSupport {
         match self {
-            Self::Npy => OtherFormatSupport::Array,
+            Self::Npy
+            | Self::Npz
+            | Self::NetCdf3
+            | Self::Cdf5
+            | Self::Hdf5
+            | Self::Grib1
+            | Self::Grib2
+            | Self::ZarrDirectory
+            | Self::ZarrZip => OtherFormatSupport::Array,
             Self::Parquet | Self::ArrowFile | Self::ArrowStream | Self::Json | Self::Csv => {
                 OtherFormatSupport::Table
             }
             Self::Gzip | Self::Zstd | Self::Bzip2 | Self::Xz => OtherFormatSupport::Decompress,
-            Self::NetCdf3
-            | Self::Cdf5
-            | Self::Feather1
-            | Self::Hdf5
-            | Self::Grib1
-            | Self::Grib2
+            Self::Feather1
             | Self::Bufr
-            | Self::ZarrDirectory
-            | Self::ZarrZip
             | Self::Zip
             | Self::Avro
             | Self::Orc
             | Self::Fits
             | Self::Tiff
             | Self::Sqlite => OtherFormatSupport::None,
-            Self::Npz | Self::Tar => OtherFormatSupport::Unpack,
+            Self::Tar => OtherFormatSupport::Unpack,
             Self::TatamiManifest => OtherFormatSupport::Collection,
         }
     }

@@ -89,6 +89,107 @@ fn the_first_signal_ends_a_running_command() {
     }
 }
 
+/// A `.npy` file of this many zeros, which is sparse.
+fn zeros(path: &Path, rows: u64) {
+    let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({rows}, 131072), }}");
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    bytes.extend(format!("{header:<117}\n").bytes());
+    fs::write(path, &bytes).unwrap();
+    File::options().write(true).open(path).unwrap().set_len(bytes.len() as u64 + (rows << 17)).unwrap();
+}
+
+#[test]
+fn a_signal_ends_commands_that_read_arrays() {
+    let directory = tempfile::tempdir().unwrap();
+    zeros(&directory.path().join("zeros.npy"), 1 << 17);
+    for (name, args) in [
+        ("tet", "create zeros.tet --from a=zeros.npy"),
+        ("tercet", "hash zeros.npy"),
+        ("tercet", "diff zeros.npy zeros.npy"),
+        ("tercet", "catalog zeros.npy -o c.tatami"),
+        ("tercet", "convert zeros.npy -o - --to npy"),
+    ] {
+        let mut command = command(directory.path(), program(name));
+        command.args(args.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        thread::sleep(Duration::from_millis(300));
+        signal(&child, "TERM");
+        assert_eq!(wait(child), Some(130), "{name} {args}");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "{name} {args}");
+    }
+}
+
+/// Of several writers of one new file exactly one succeeds; the others report that it exists.
+#[test]
+fn writers_do_not_replace_a_file_that_appears_meanwhile() {
+    let directory = directory();
+    let path = directory.path();
+    for (name, args) in [
+        ("tet", "create new.tet --from a=a.npy"),
+        ("tet", "repair a.tet --salvage new.tet"),
+        ("tet", "repack a.tet new.tet"),
+        ("tet", "mean a.tet a -o new.npy"),
+        ("tet", "plot a.tet a --png new.png"),
+        ("tgm", "create new.tgm --from a=a.npy"),
+        ("tercet", "convert a.tet new.nc"),
+        ("tercet", "catalog a.tet -o new.tatami"),
+        ("tercet", "get a.tet#a -o new.npy"),
+    ] {
+        let output = args.split(' ').find(|arg| arg.starts_with("new.")).unwrap();
+        for _ in 0..4 {
+            let start = || {
+                let mut command = command(path, program(name));
+                command.args(args.split(' ')).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+            };
+            let children: Vec<Child> = (0..4).map(|_| start()).collect();
+            let results: Vec<Output> =
+                children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+            let successes = results.iter().filter(|result| result.status.success()).count();
+            assert_eq!(successes, 1, "{name} {args}");
+            for failed in results.iter().filter(|result| !result.status.success()) {
+                let stderr = text(&failed.stderr);
+                assert!(stderr.contains("exists"), "{name} {args}: {stderr}");
+            }
+            fs::remove_file(path.join(output)).unwrap();
+        }
+    }
+}
+
+/// A file that is truncated while it is read is an error, not a signal.
+#[test]
+fn truncated_inputs_do_not_end_the_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    zeros(&path.join("all.npy"), 512);
+    fs::write(path.join("b.npy"), npy()).unwrap();
+    let made = run(path, "tet", &["create", "all.tet", "--raw", "--from", "a=all.npy"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    for (name, args) in [
+        ("tet", "query {\"dataset\":\"a\",\"std\":[]} -x -t cut.tet"),
+        ("tet", "append cut.tet --from b=b.npy"),
+        ("tet", "create new.tet --force --from a=cut.npy"),
+        ("tgm", "create new.tgm --force --from a=cut.npy"),
+    ] {
+        let input = if args.contains("cut.tet") { ("all.tet", "cut.tet") } else { ("all.npy", "cut.npy") };
+        for delay in [5, 15, 30, 60] {
+            fs::copy(path.join(input.0), path.join(input.1)).unwrap();
+            let mut command = command(path, program(name));
+            command.args(args.split(' ')).stdout(Stdio::null()).stderr(Stdio::piped());
+            let child = command.spawn().unwrap();
+            thread::sleep(Duration::from_millis(delay));
+            File::options().write(true).open(path.join(input.1)).unwrap().set_len(1 << 16).unwrap();
+            let result = child.wait_with_output().unwrap();
+            let stderr = text(&result.stderr);
+            assert!(
+                result.status.code().is_some_and(|code| code < 9),
+                "{name} {args}: {:?} {stderr}",
+                result.status
+            );
+            assert!(!stderr.contains("panicked"), "{name} {args}: {stderr}");
+        }
+    }
+}
+
 /// `env` restores the default actions: the process that runs the tests may ignore some of these signals.
 #[cfg(target_os = "linux")]
 #[test]
@@ -109,12 +210,7 @@ fn interrupts_and_hangups_end_a_command() {
 #[test]
 fn an_interrupted_conversion_removes_its_temporary_files() {
     let directory = tempfile::tempdir().unwrap();
-    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (65536, 131072), }";
-    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
-    bytes.extend(format!("{header:<117}\n").bytes());
-    fs::write(directory.path().join("zeros.npy"), &bytes).unwrap();
-    let file = File::options().write(true).open(directory.path().join("zeros.npy")).unwrap();
-    file.set_len(bytes.len() as u64 + (65_536 << 17)).unwrap();
+    zeros(&directory.path().join("zeros.npy"), 65_536);
     let names = || {
         let entries = fs::read_dir(directory.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
@@ -235,9 +331,10 @@ fn commands_run_when_no_thread_can_be_started() {
     let tercet = directory.path().join("tercet");
     fs::copy(program("tercet"), &tercet).unwrap();
     fs::write(directory.path().join("rows.jsonl"), "{\"a\":1}\n{\"a\":2}\n").unwrap();
+    fs::write(directory.path().join("words.txt"), "words of a document\n").unwrap();
     let made = run(directory.path(), "tatami", &["create", "a.tatami", "--from", "rows.jsonl"]);
     assert!(made.status.success(), "{}", text(&made.stderr));
-    let lines: [&[&str]; 11] = [
+    let lines: [&[&str]; 14] = [
         &["demo"],
         &["info", "a.tet"],
         &["verify", "--deep", "a.tet"],
@@ -249,6 +346,9 @@ fn commands_run_when_no_thread_can_be_started() {
         &["tatami", "verify", "--deep", "a.tatami"],
         &["tatami", "create", "b.tatami", "--from", "rows.jsonl"],
         &["tgm", "ls", "http://127.0.0.1:1/x.tgm"],
+        &["tatami", "index", "words.txt", "-o", "s.tatami"],
+        &["convert", "a.tet", "c.nc"],
+        &["serve", ".", "--addr", "127.0.0.1:0"],
     ];
     for args in lines {
         let mut child = run_without_threads(directory.path(), &tercet, args);
@@ -260,7 +360,7 @@ fn commands_run_when_no_thread_can_be_started() {
         let _ = std::io::Read::read_to_string(&mut err, &mut result);
         assert!(matches!(code, Some(0 | 3)), "{args:?}: {code:?} {result}");
         assert!(!result.contains("panicked"), "{args:?}: {result}");
-        let needs_threads = args.iter().any(|arg| arg.starts_with("http"));
+        let needs_threads = args.iter().any(|arg| arg.starts_with("http") || *arg == "serve");
         assert!(code == Some(0) || needs_threads, "{args:?}: {result}");
     }
 }
@@ -467,6 +567,13 @@ fn named_pipes_and_devices_are_written_like_files() {
         ("tatami", "index rows.jsonl -o OUT"),
         ("tatami", "merge a.tatami a.tatami -o OUT"),
         ("tatami", "repair a.tatami -o OUT"),
+        ("tet", "repack a.tet OUT"),
+        ("tet", "merge a.tet -o OUT"),
+        ("tet", "mean a.tet a -o OUT --as npy"),
+        ("tercet", "convert a.tet OUT --to npy"),
+        ("tercet", "convert a.tet -o OUT --to nc3"),
+        ("tercet", "catalog a.tet a.tgm -o OUT"),
+        ("tercet", "get a.tet#a -o OUT --to npy"),
         #[cfg(feature = "arrow")]
         ("tatami", "convert a.tatami OUT --to csv"),
     ] {
@@ -548,12 +655,59 @@ fn bundled_flags_ask_for_json_errors() {
 #[test]
 fn dev_stdout_is_standard_output() {
     let directory = directory();
-    for (name, args) in [("tet", ["extract", "a.tet", "a", "-o"]), ("tgm", ["extract", "a.tgm", "0", "-o"])] {
-        let dash = run(directory.path(), name, &[&args[..], &["-"]].concat());
-        let device = run(directory.path(), name, &[&args[..], &["/dev/stdout"]].concat());
-        assert!(device.status.success() && !device.stdout.is_empty(), "{}", text(&device.stderr));
-        assert_eq!(device.stdout, dash.stdout);
+    fs::write(directory.path().join("rows.jsonl"), "{\"id\":1,\"text\":\"a\"}\n").unwrap();
+    let made = run(directory.path(), "tatami", &["create", "a.tatami", "--from", "rows.jsonl"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    for (name, args) in [
+        ("tet", "create OUT --from a=a.npy"),
+        ("tet", "extract a.tet a -o OUT"),
+        ("tet", "mean a.tet a -o OUT --as json"),
+        ("tet", "merge a.tet -o OUT"),
+        ("tet", "repack a.tet -o OUT"),
+        ("tet", "repair a.tet -o OUT"),
+        ("tet", "plot a.tet a --png OUT"),
+        ("tgm", "create OUT --from a=a.npy --reproducible"),
+        ("tgm", "extract a.tgm 0 -o OUT"),
+        ("tgm", "copy a.tgm -o OUT"),
+        ("tgm", "set -s k=v a.tgm -o OUT --reproducible"),
+        ("tgm", "merge a.tgm -o OUT --reproducible"),
+        ("tgm", "reshuffle a.tgm -o OUT --reproducible"),
+        ("tgm", "repack a.tgm -o OUT --reproducible"),
+        ("tgm", "repair a.tgm -o OUT"),
+        ("tatami", "create OUT --from rows.jsonl"),
+        ("tatami", "index rows.jsonl -o OUT"),
+        ("tatami", "merge a.tatami a.tatami -o OUT"),
+        ("tatami", "repair a.tatami -o OUT"),
+        ("tatami", "convert a.tatami -o OUT --to jsonl"),
+        ("tercet", "convert a.tet -o OUT --to nc3"),
+        ("tercet", "catalog a.tet -o OUT"),
+        ("tercet", "get a.tet#a -o OUT --to npy"),
+    ] {
+        let print = |out: &str| {
+            let mut command = command(directory.path(), program(name));
+            command.args(args.replace("OUT", out).split(' ')).env("SOURCE_DATE_EPOCH", "1700000000");
+            let done = command.output().unwrap();
+            assert!(done.status.success() && !done.stdout.is_empty(), "{args}: {}", text(&done.stderr));
+            done.stdout
+        };
+        let whole = print("-");
+        assert!(print("/dev/stdout") == whole, "{name} {args}");
+        // Verbs that report as JSON refuse it; it is never mixed with the file.
+        let json = format!("{} --json", args.replace("OUT", "-"));
+        let json = run(directory.path(), name, &json.split(' ').collect::<Vec<_>>());
+        assert!(json.status.code() == Some(8) || json.stdout.len() == whole.len(), "{name} {args}");
     }
+    let refused = failure(directory.path(), "tercet", &["convert", "a.tet", "-", "--to", "zarr"]);
+    assert!(refused.1.contains("a Zarr store is a directory"), "{refused:?}");
+    let refused = failure(directory.path(), "tercet", &["catalog", "a.tet", "-o", "-", "--refresh"]);
+    assert!(refused.1.contains("only a file can be refreshed"), "{refused:?}");
+    let names = |path: &Path| fs::read_dir(path).unwrap().count();
+    assert_eq!(
+        names(directory.path()),
+        5,
+        "{:?}",
+        fs::read_dir(directory.path()).unwrap().collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -669,8 +823,16 @@ fn mistakes_have_hints() {
     fs::write(path.join("z.zarr/zarr.json"), "{}").unwrap();
     for (name, args, expected) in [
         ("tgm", "advise a.tgm", "a.tgm: no message is given\n  hint: add its number: `tgm advise a.tgm 0`"),
-        ("tgm", "ls z.zarr", "z.zarr: is a Zarr directory, which is not supported"),
-        ("tet", "extract z.zarr a -o x.npy", "z.zarr: is a Zarr directory, which is not supported"),
+        (
+            "tgm",
+            "ls z.zarr",
+            "z.zarr: is a Zarr directory, not a Tercet container\n  hint: convert it: `tercet convert z.zarr OUT.tet`",
+        ),
+        (
+            "tet",
+            "extract z.zarr a -o x.npy",
+            "z.zarr: is a Zarr directory, not a Tercet container\n  hint: convert it: `tercet convert z.zarr OUT.tet`",
+        ),
         ("tet", "create b.tet a.npy", "use '--from NAME=a.npy'"),
         ("tgm", "create b.tgm a.npy", "use '--from NAME=a.npy'"),
         ("tatami", "create b.tatami rows.jsonl", "use '--from rows.jsonl'"),

@@ -281,9 +281,18 @@ fn a_file_of_another_format_is_named_with_its_command() {
         ("sky.fits", "is a FITS file, which is not supported"),
         ("map.tiff", "is a TIFF file, which is not supported"),
         ("map.gpkg", "is an SQLite database, which is not supported"),
-        ("user.h5", "is an HDF5 or NetCDF-4 file, which is not supported"),
-        ("grid.nc", "is a NetCDF-3 file, which is not supported"),
-        ("field.grib2", "is a GRIB edition 2 file, which is not supported"),
+        (
+            "user.h5",
+            "is an HDF5 or NetCDF-4 file, not a Tercet container\n  hint: convert it: `tercet convert user.h5 OUT.tet`",
+        ),
+        (
+            "grid.nc",
+            "is a NetCDF-3 file, not a Tercet container\n  hint: convert it: `tercet convert grid.nc OUT.tet`",
+        ),
+        (
+            "field.grib2",
+            "is a GRIB edition 2 file, not a Tercet container\n  hint: convert it: `tercet convert field.grib2 OUT.tet`",
+        ),
         ("table.parquet", "is a Parquet file, not a Tercet container"),
     ] {
         for ran in [
@@ -306,7 +315,7 @@ fn a_file_of_another_format_is_named_with_its_command() {
     dir.write("tatami.manifest", b"TMAN\x01");
     for (name, hint) in [
         ("all.tar", "`tar -xf all.tar`"),
-        ("all.npz", "`unzip all.npz`"),
+        ("all.npz", "`tercet convert all.npz OUT.tet`"),
         ("tatami.manifest", "`tatami collection list .`"),
     ] {
         let ran = dir.tercet(&format!("info {name}"));
