@@ -82,7 +82,7 @@ def main():
             names.append(str(path))
             groups[str(path)] = group
             for bound in BOUNDS:
-                row = table.setdefault((group, bound), {"fields": 0, "grib2_ccsds": 0, "tercet": 0, "largest_error": 0.0, "fields_larger": 0})
+                row = table.setdefault((group, bound), {"fields": 0, "grib2_ccsds": 0, "tercet": 0, "max_abs_error": 0.0, "fields_larger": 0})
                 row.setdefault("sizes", {})[str(path)] = size = grib(field, bound)
                 row["fields"] += 1
                 row["grib2_ccsds"] += size
@@ -92,7 +92,7 @@ def main():
         row = table[groups[line["file"]], line["bound"]]
         assert line["holds"], line
         row["tercet"] += line["payload"]
-        row["largest_error"] = max(row["largest_error"], line["error"])
+        row["max_abs_error"] = max(row["max_abs_error"], line["error"])
         row["fields_larger"] += line["payload"] > row["sizes"][line["file"]]
         row.setdefault("methods", {})
         row["methods"][line["method"]] = row["methods"].get(line["method"], 0) + 1

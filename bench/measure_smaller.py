@@ -60,7 +60,7 @@ def main():
                 assert bound is None or error <= bound, (name, case, error)
                 assert case[:4] not in ("raw", "zstd") or error == 0, (name, case, error)
                 rows.append({
-                    "field": name, "units": units, "case": case, "bytes": size, "largest_error": error,
+                    "field": name, "units": units, "case": case, "bytes": size, "max_abs_error": error,
                     "of_raw": round(size / sizes["raw"], 4), "of_zstd_3": round(size / sizes.get("zstd 3", size), 4),
                 })
                 print(json.dumps(rows[-1]))

@@ -293,7 +293,7 @@ def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hypercube(file: str, name: str, all_keys: list[dict[str, Any]]) -> list[tuple[str, list[Any]]]:
-    """The keys that tell the objects apart, and their values in order."""
+    """The keys that distinguish the objects, and their values in order."""
     if len(all_keys) == 1:
         return []
     common = [key for key in all_keys[0] if all(key in keys for keys in all_keys)]

@@ -16,7 +16,7 @@ impl Tally {
     pub(crate) fn from_cargo_test(output: &str) -> Self {
         let mut sum = Self::default();
         for line in output.lines() {
-            let line = without_colour(line);
+            let line = without_color(line);
             let Some((_, counts)) =
                 line.trim().strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
             else {
@@ -36,7 +36,7 @@ impl Tally {
 
     /// Parses the last line of a driver, `N passed, N failed, N skipped`; `None` if it is missing.
     pub(crate) fn from_driver(output: &str) -> Option<Self> {
-        let last = without_colour(output.lines().rev().find(|line| !line.trim().is_empty())?);
+        let last = without_color(output.lines().rev().find(|line| !line.trim().is_empty())?);
         let mut counts = last.trim().split(", ");
         let mut next = |what: &str| counts.next()?.strip_suffix(what)?.trim_end().parse::<u64>().ok();
         let tally = Self { passed: next("passed")?, failed: next("failed")?, skipped: next("skipped")? };
@@ -64,7 +64,7 @@ impl fmt::Display for Tally {
 }
 
 /// The line without the escape sequences that `CARGO_TERM_COLOR=always` puts around `ok`.
-fn without_colour(line: &str) -> String {
+fn without_color(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn coloured_result_lines_are_parsed() {
+    fn colored_result_lines_are_parsed() {
         let output = "test result: \u{1b}[32mok\u{1b}[0m. 2 passed; 0 failed; 0 ignored; 0 measured\n";
         assert_eq!(Tally::from_cargo_test(output).passed, 2);
     }

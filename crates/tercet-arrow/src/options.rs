@@ -54,7 +54,7 @@ impl Options {
         self
     }
 
-    /// Sets the largest sizes accepted.
+    /// Sets the maximum sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

@@ -301,7 +301,7 @@ pub(crate) fn error_text(report: &ErrorReport, verbose: bool) -> String {
     text
 }
 
-/// Colours the marks, not the spaces before them.
+/// Colors the marks, not the spaces before them.
 fn paint_marks(marks: &str) -> String {
     let bare = marks.trim_start();
     format!("{}{}", &marks[..marks.len() - bare.len()], paint(BAD, bare))

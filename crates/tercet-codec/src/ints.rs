@@ -46,7 +46,7 @@ pub enum Scheme {
     Plain,
     /// Run-length encoding with literal groups.
     Rle,
-    /// Frame of reference: the minimum, then residuals in the width of the largest.
+    /// Frame of reference: the minimum, then residuals in the width of the maximum.
     BitpackFor,
     /// The first value, then zigzagged differences as [`BitpackFor`](Self::BitpackFor).
     Delta,
@@ -88,7 +88,7 @@ pub fn encode<T: Integer>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Re
         Scheme::BitpackFor => frame::encode(values, arch::extent(values), out),
         Scheme::Delta => delta::encode(values, arch::frame_of_differences(values), out),
         Scheme::GroupVarint => {
-            refuse_above(group::CODEC, group::LARGEST, values)?;
+            refuse_above(group::CODEC, group::MAX_INTEGER, values)?;
             group::encode(values, out);
         }
         Scheme::Pfor => {
@@ -96,7 +96,7 @@ pub fn encode<T: Integer>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Re
                 let detail = format!("{} values exceed the maximum of {}", values.len(), pfor::MAX_VALUES);
                 return Err(CodecError::Encode { codec: pfor::CODEC, detail });
             }
-            refuse_above(pfor::CODEC, pfor::LARGEST, values)?;
+            refuse_above(pfor::CODEC, pfor::MAX_INTEGER, values)?;
             pfor::encode(values, out);
         }
     }
@@ -243,14 +243,14 @@ fn check_width(width: u32) -> Result<(), CodecError> {
     })
 }
 
-/// Rejects values above `largest`.
-fn refuse_above<T: Integer>(codec: &'static str, largest: u64, values: &[T]) -> Result<(), CodecError> {
+/// Rejects values above `max`.
+fn refuse_above<T: Integer>(codec: &'static str, max: u64, values: &[T]) -> Result<(), CodecError> {
     let Some((low, high)) = arch::extent(values) else { return Ok(()) };
     let worst = if low.widen() > high.widen() { low } else { high };
-    if worst.widen() <= largest {
+    if worst.widen() <= max {
         return Ok(());
     }
-    Err(CodecError::Encode { codec, detail: format!("{worst:?} is not from 0 to {largest}") })
+    Err(CodecError::Encode { codec, detail: format!("{worst:?} is not from 0 to {max}") })
 }
 
 /// The bytes of `n` values of `width` bits, if `bytes` contain them.

@@ -192,13 +192,13 @@ impl Packing {
             packing.reference = extent.first;
             return Ok(packing);
         }
-        packing.reference = extent.smallest;
-        let range = (extent.largest - extent.smallest) * power_of_ten(decimal_scale);
+        packing.reference = extent.min;
+        let range = (extent.max - extent.min) * power_of_ten(decimal_scale);
         if !range.is_finite() {
             return Err(PackError::Overflow);
         }
         if range != 0.0 {
-            packing.binary_scale = exponent_for(range, largest(bits))?;
+            packing.binary_scale = exponent_for(range, max_integer(bits))?;
         }
         packing.check_for_writing()?;
         Ok(packing)
@@ -296,7 +296,7 @@ impl Packing {
         Ok(samples::Forward {
             reference: self.reference,
             scale: self.steps_per_unit(),
-            largest: largest(self.bits),
+            max: max_integer(self.bits),
             bits: self.bits,
         })
     }
@@ -350,14 +350,14 @@ fn power_of_two(k: i32) -> f64 {
 }
 
 /// The maximum integer of `bits` bits.
-fn largest(bits: u32) -> u64 {
+fn max_integer(bits: u32) -> u64 {
     u64::MAX.checked_shr(u64::BITS - bits.min(u64::BITS)).unwrap_or(0)
 }
 
-/// The binary scale that fits `range` into integers up to `largest`.
-fn exponent_for(range: f64, largest: u64) -> Result<i32, PackError> {
+/// The binary scale that fits `range` into integers up to `max`.
+fn exponent_for(range: f64, max: u64) -> Result<i32, PackError> {
     #[expect(clippy::cast_precision_loss, reason = "the format rounds 2^B - 1 to a double")]
-    let exponent = (range / largest as f64).log2().ceil();
+    let exponent = (range / max as f64).log2().ceil();
     #[expect(clippy::cast_possible_truncation, reason = "saturation stays outside the range that is checked")]
     let exponent = exponent as i32;
     if BINARY_SCALES.contains(&exponent) {

@@ -71,7 +71,7 @@ pub struct Difference {
     /// The number of values that differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// The largest absolute difference.
+    /// The maximum absolute difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_abs: Option<f64>,
     /// The first elements or rows with different values.
@@ -249,7 +249,7 @@ fn diff_variable(
     if !comparable {
         return Ok(());
     }
-    let mut found = Found::default();
+    let mut found = ValueComparison::default();
     for (start, extents) in slabs(&a.shape, a.item_size().max(b.item_size()), a.chunks.as_deref()) {
         progress.check().map_err(|cancelled| Error::new(left.0.name().into(), cancelled.into()))?;
         let elements: u64 = extents.iter().product();
@@ -298,13 +298,13 @@ fn element_type(dtype: DType) -> DType {
 
 /// Different values of a variable.
 #[derive(Default)]
-struct Found {
+struct ValueComparison {
     count: u64,
-    largest: f64,
+    max_abs: f64,
     examples: Vec<ValueDifference>,
 }
 
-impl Found {
+impl ValueComparison {
     fn compare(
         &mut self,
         (from, to): (DType, DType),
@@ -320,7 +320,7 @@ impl Found {
             let (Some(x), Some(y)) = (number_at(from, x), number_at(to, y)) else { continue };
             let Some(distance) = distance(x, y, options) else { continue };
             self.count += 1;
-            self.largest = self.largest.max(distance);
+            self.max_abs = self.max_abs.max(distance);
             if self.examples.len() < options.max_examples {
                 self.examples.push(ValueDifference {
                     position: place(element),
@@ -335,9 +335,9 @@ impl Found {
         (self.count > 0).then(|| Difference {
             aspect: Aspect::Values,
             name: name.to_owned(),
-            detail: format!("{} of {elements} values differ by up to {}", self.count, self.largest),
+            detail: format!("{} of {elements} values differ by up to {}", self.count, self.max_abs),
             count: Some(self.count),
-            max_abs: Some(self.largest),
+            max_abs: Some(self.max_abs),
             examples: self.examples,
         })
     }
@@ -414,7 +414,7 @@ pub fn diff_messages(
                 continue;
             }
             let dtype = element_type(d.dtype);
-            let mut found = Found::default();
+            let mut found = ValueComparison::default();
             let parts = complex_parts(d.dtype);
             let start = vec![0; d.shape.len()];
             found.compare((dtype, dtype), (&u, &v), options, |element| {
@@ -481,7 +481,7 @@ pub fn diff_tables(
     }
     for (field, column) in a.fields().iter().zip(&x) {
         let Some(other) = b.index_of(&field.name).and_then(|other| y.get(other)) else { continue };
-        let mut found = Found::default();
+        let mut found = ValueComparison::default();
         for row in 0..m.min(n) {
             if same_cell(column, other, row, options) {
                 continue;

@@ -72,4 +72,4 @@ pub use formats::npy;
 #[cfg(any(unix, windows))]
 pub use results::save_results;
 pub use results::{ResultFormat, UnknownExtension, write_results, write_selection};
-pub use store::{largest_error, store};
+pub use store::{max_abs_error, store};

@@ -21,9 +21,9 @@ pub fn store<S: Sink>(
 }
 
 /// The largest absolute difference between the values of `array` and those of a stored dataset of the same shape.
-pub fn largest_error(array: &Npy, dataset: &Dataset<'_>, progress: &dyn Progress) -> Result<f64, Error> {
+pub fn max_abs_error(array: &Npy, dataset: &Dataset<'_>, progress: &dyn Progress) -> Result<f64, Error> {
     let grid = dataset.grid()?;
-    dataset.largest_error(|coords, out| read_chunk(array, grid, coords, out), progress)
+    dataset.max_abs_error(|coords, out| read_chunk(array, grid, coords, out), progress)
 }
 
 /// Reads the values of a chunk.

@@ -11,7 +11,7 @@ use crate::source::Access;
 pub struct ReadOptions {
     /// Compare stored checksums with the bytes that are read.
     pub verify: bool,
-    /// The largest sizes accepted.
+    /// The maximum sizes accepted.
     pub limits: Limits,
     /// Positional reads or a memory map, for files on this machine.
     pub access: Access,
@@ -38,7 +38,7 @@ impl ReadOptions {
         self
     }
 
-    /// Sets the largest sizes accepted.
+    /// Sets the maximum sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
@@ -63,7 +63,7 @@ impl ReadOptions {
 pub struct VerifyOptions {
     /// Decode every value, in addition to structure and checksums.
     pub deep: bool,
-    /// The largest sizes accepted.
+    /// The maximum sizes accepted.
     pub limits: Limits,
     /// The number of threads, as in [`ReadOptions::threads`].
     pub threads: Option<NonZeroUsize>,
@@ -81,7 +81,7 @@ impl VerifyOptions {
         self
     }
 
-    /// Sets the largest sizes accepted.
+    /// Sets the maximum sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

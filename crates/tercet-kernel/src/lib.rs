@@ -50,7 +50,7 @@ pub use histogram::{Outliers, TINY_RANGE, bin_width};
 pub use op::Op;
 pub use order::{Capacity, Quantile, Search};
 pub use roll::{Roll, RollPadding, Rolled, Scan, roll};
-pub use round::{BitRounding, largest_error};
+pub use round::{BitRounding, max_abs_error};
 pub use transform::{Formula, Plane, PlaneKernel, Real, SlotNumbers};
 pub use widen::{from_half, gather, widen};
 

@@ -33,7 +33,7 @@ pub(crate) type State<T> = (f64, f64, f64, f64, T);
 
 /// Moments of one block of values: the mean is `shift + off`.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct BlockMoments {
     number: f64,
     shift: f64,
     off: f64,
@@ -42,7 +42,7 @@ struct Found {
     cancelled: bool,
 }
 
-impl Found {
+impl BlockMoments {
     /// Computes moments from the count, the sum of differences from `shift` and the sum of their squares.
     #[inline(always)]
     fn new(number: f64, shift: f64, sum: f64, squares: f64) -> Self {
@@ -90,20 +90,25 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
     /// Whether cancellation matters. It does not if the difference of the means, which is merged as well, is weighted
     /// with more values than the block has.
     #[inline(always)]
-    fn is_doubtful(&self, at: usize, found: &Found) -> bool {
+    fn is_doubtful(&self, at: usize, found: &BlockMoments) -> bool {
         found.cancelled & (self.number[at] < found.number)
     }
 
     /// Merges a block into a slot.
     #[inline(always)]
-    fn put(&mut self, at: usize, found: Found) {
+    fn put(&mut self, at: usize, found: BlockMoments) {
         let later = (found.number, found.shift, found.off, found.squares);
         let difference = (found.shift - self.mean[at]) + (found.off - self.rest[at]);
         let slot = (&mut self.number[at], &mut self.mean[at], &mut self.rest[at], &mut self.squares[at]);
         join(slot, later, difference);
     }
 
-    fn measure<const N: usize>(&self, at: usize, lanes: &Lanes<T, N>, block: &Block<'_, T, N>) -> Found {
+    fn measure<const N: usize>(
+        &self,
+        at: usize,
+        lanes: &Lanes<T, N>,
+        block: &Block<'_, T, N>,
+    ) -> BlockMoments {
         let mut found = Self::found_run(lanes, block);
         if self.is_doubtful(at, &found) {
             let again = Lanes::new([lanes.pivot[0]; N], [found.mean(); N]);
@@ -113,7 +118,7 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
     }
 
     #[inline(always)]
-    fn found_run<const N: usize>(lanes: &Lanes<T, N>, block: &Block<'_, T, N>) -> Found {
+    fn found_run<const N: usize>(lanes: &Lanes<T, N>, block: &Block<'_, T, N>) -> BlockMoments {
         let mut tail = Lanes::new([lanes.pivot[0]], [lanes.shift[0]]);
         for &value in block.tail {
             Self::step(&mut tail, &[value], 0);
@@ -125,7 +130,7 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
         } else {
             crate::sum::to_f64(block.len() as u64)
         };
-        Found::new(number, lanes.shift[0], sum, squares)
+        BlockMoments::new(number, lanes.shift[0], sum, squares)
     }
 
     fn take_few(&mut self, at: usize, values: impl Iterator<Item = T> + Clone) {
@@ -138,7 +143,12 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
                 Self::step(&mut lanes, &[value], 0);
                 number += 1.0;
             }
-            Found::new(if SKIP { lanes.number[0] } else { number }, shift, lanes.sum[0], lanes.squares[0])
+            BlockMoments::new(
+                if SKIP { lanes.number[0] } else { number },
+                shift,
+                lanes.sum[0],
+                lanes.squares[0],
+            )
         };
         let mut found = about(self.shift(at, first, pivot));
         if self.is_doubtful(at, &found) {
@@ -251,7 +261,8 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
         let number = |lane: usize| if SKIP { lanes.number[lane] } else { rows };
         let mut cancelled = false;
         for lane in 0..N {
-            let found = Found::new(number(lane), lanes.shift[lane], lanes.sum[lane], lanes.squares[lane]);
+            let found =
+                BlockMoments::new(number(lane), lanes.shift[lane], lanes.sum[lane], lanes.squares[lane]);
             cancelled |= self.is_doubtful(at + lane, &found);
         }
         if cancelled {
@@ -261,7 +272,8 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
             return;
         }
         for lane in 0..N {
-            let found = Found::new(number(lane), lanes.shift[lane], lanes.sum[lane], lanes.squares[lane]);
+            let found =
+                BlockMoments::new(number(lane), lanes.shift[lane], lanes.sum[lane], lanes.squares[lane]);
             self.set_pivot(at + lane, lanes.pivot[lane]);
             self.put(at + lane, found);
         }

@@ -116,7 +116,7 @@ impl BitRounding {
 
 /// The largest absolute difference of the values of a float type; infinite if a NaN or an infinity differs, or the lengths.
 /// Values with equal bits do not differ.
-pub fn largest_error(dtype: ElementType, before: &[u8], after: &[u8]) -> f64 {
+pub fn max_abs_error(dtype: ElementType, before: &[u8], after: &[u8]) -> f64 {
     if before.len() != after.len() {
         return f64::INFINITY;
     }

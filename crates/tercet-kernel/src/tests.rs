@@ -404,7 +404,7 @@ fn elements_widen_exactly() {
 }
 
 /// Results of a reduction of one run.
-fn of<T: Compute>(op: &Op, dtype: ElementType, values: &[T]) -> Vec<f64> {
+fn results_of<T: Compute>(op: &Op, dtype: ElementType, values: &[T]) -> Vec<f64> {
     let mut slots = op.accumulator(dtype, 1, &|slot| slot).unwrap();
     let (len, values) = (values.len(), bytemuck::cast_slice(values));
     slots.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
@@ -453,14 +453,14 @@ fn the_lowest_index_wins_in_any_order() {
 fn means_of_whole_numbers_are_rounded_once() {
     // 2^53 + 1 is halfway between two floats; slightly more rounds up.
     let odd = (1i64 << 53) + 1;
-    let mean = |values: &[i64]| of(&Op::Mean, ElementType::I64, values);
+    let mean = |values: &[i64]| results_of(&Op::Mean, ElementType::I64, values);
     assert_eq!(mean(&[odd, odd, odd]), [9_007_199_254_740_992.0]);
     assert_eq!(mean(&[odd, odd, odd + 1]), [9_007_199_254_740_994.0]);
     assert_eq!(mean(&[i64::MIN; 40]), [-9_223_372_036_854_775_808.0]);
-    assert_eq!(of(&Op::Mean, ElementType::U64, &[u64::MAX; 40]), [18_446_744_073_709_551_615.0]);
-    assert_eq!(of(&Op::Sum, ElementType::I64, &[i64::MAX, i64::MAX, i64::MIN, i64::MIN, 5]), [3.0]);
-    assert_eq!(of(&Op::Mean, ElementType::U8, &[1.0f32, 0.0, 0.0]), [1.0 / 3.0]);
-    assert_eq!(of(&Op::Mean, ElementType::I16, &[-1.0f32, 0.0, 0.0]), [-1.0 / 3.0]);
+    assert_eq!(results_of(&Op::Mean, ElementType::U64, &[u64::MAX; 40]), [18_446_744_073_709_551_615.0]);
+    assert_eq!(results_of(&Op::Sum, ElementType::I64, &[i64::MAX, i64::MAX, i64::MIN, i64::MIN, 5]), [3.0]);
+    assert_eq!(results_of(&Op::Mean, ElementType::U8, &[1.0f32, 0.0, 0.0]), [1.0 / 3.0]);
+    assert_eq!(results_of(&Op::Mean, ElementType::I16, &[-1.0f32, 0.0, 0.0]), [-1.0 / 3.0]);
     // Sums of 32-bit integers beyond 2^53.
     let mut slots = Op::Sum.accumulator(ElementType::U32, 1, &|slot| slot).unwrap();
     let most = vec![f64::from(u32::MAX); 1 << 14];
@@ -483,7 +483,7 @@ fn sums_of_floats_are_compensated() {
     let mut sum = [0.0];
     slots.finish(Counts::Same(5), &mut sum);
     assert_eq!(sum, [3.0]);
-    let sum = |values: &[f64]| of(&Op::Sum, ElementType::F64, values)[0];
+    let sum = |values: &[f64]| results_of(&Op::Sum, ElementType::F64, values)[0];
     assert_eq!(sum(&[f64::MAX, f64::MAX]), f64::INFINITY);
     assert_eq!(sum(&[f64::INFINITY, 1.0, f64::MAX]), f64::INFINITY);
     assert!(sum(&[f64::INFINITY, 1.0, f64::NEG_INFINITY]).is_nan());
@@ -492,23 +492,23 @@ fn sums_of_floats_are_compensated() {
 
 #[test]
 fn products_neither_overflow_nor_vanish_on_the_way() {
-    let product = |values: &[f64]| of(&Op::Product, ElementType::F64, values)[0];
+    let product = |values: &[f64]| results_of(&Op::Product, ElementType::F64, values)[0];
     let mut values = [1e300f64; 80];
     values[40..].fill(1e-300);
     assert!((product(&values) - 1.0).abs() < 1e-12);
     assert_eq!(product(&[f64::MIN_POSITIVE / 8.0, 8.0]), f64::MIN_POSITIVE);
     let tiny = f32::from_bits(1 << 9);
-    assert_eq!(of(&Op::Product, ElementType::F32, &[tiny, 2f32.powi(-10), tiny]), [2f64.powi(-290)]);
+    assert_eq!(results_of(&Op::Product, ElementType::F32, &[tiny, 2f32.powi(-10), tiny]), [2f64.powi(-290)]);
     assert_eq!(product(&[5e-324, 0.5, 2.0]), 5e-324);
     assert_eq!(product(&[5e-324f64, 0.25]), 0.0);
     assert_eq!(product(&[-1e200f64, 1e200, 3.0]), f64::NEG_INFINITY);
     assert_eq!(product(&[f64::NEG_INFINITY, -2.0]), f64::INFINITY);
     assert!(product(&[0.0, f64::INFINITY, 1.0]).is_nan());
-    assert_eq!(of(&Op::Product, ElementType::I32, &[-3.0f64, 0.0, 5.0])[0].to_bits(), 0);
-    assert_eq!(of::<f32>(&Op::Product, ElementType::U8, &[]), [1.0]);
+    assert_eq!(results_of(&Op::Product, ElementType::I32, &[-3.0f64, 0.0, 5.0])[0].to_bits(), 0);
+    assert_eq!(results_of::<f32>(&Op::Product, ElementType::U8, &[]), [1.0]);
     let mut zeros = vec![1.0f32; 5000];
     (zeros[77], zeros[4999]) = (0.0, f32::NEG_INFINITY);
-    assert!(of(&Op::Product, ElementType::F32, &zeros)[0].is_nan());
+    assert!(results_of(&Op::Product, ElementType::F32, &zeros)[0].is_nan());
 }
 
 const MOMENTS: Op = Op::Moments { skip_nan: false };
@@ -516,8 +516,8 @@ const MOMENTS: Op = Op::Moments { skip_nan: false };
 #[test]
 fn equal_values_have_no_variance() {
     for length in [1, 2, 3, 7, 31, 33, 1000, 4097, 10_000] {
-        assert_eq!(of(&MOMENTS, ElementType::F64, &vec![0.1f64; length]), [length as f64, 0.1, 0.0]);
-        assert_eq!(of(&MOMENTS, ElementType::U64, &vec![u64::MAX - 5; length])[2], 0.0);
+        assert_eq!(results_of(&MOMENTS, ElementType::F64, &vec![0.1f64; length]), [length as f64, 0.1, 0.0]);
+        assert_eq!(results_of(&MOMENTS, ElementType::U64, &vec![u64::MAX - 5; length])[2], 0.0);
     }
 }
 
@@ -525,17 +525,17 @@ fn equal_values_have_no_variance() {
 fn variance_of_large_neighbours_is_exact() {
     for length in [2usize, 40, 5000] {
         let values: Vec<i64> = (0..length).map(|i| i64::MAX - i64::from(i % 2 == 1)).collect();
-        assert_eq!(of(&MOMENTS, ElementType::I64, &values)[2], 0.25);
+        assert_eq!(results_of(&MOMENTS, ElementType::I64, &values)[2], 0.25);
         // Minimum and maximum of the type, 2^64 apart.
         let values: Vec<i64> = (0..length).map(|i| if i % 2 == 0 { i64::MIN } else { i64::MAX }).collect();
-        assert!((of(&MOMENTS, ElementType::I64, &values)[2] / 2f64.powi(126) - 1.0).abs() < 1e-12);
+        assert!((results_of(&MOMENTS, ElementType::I64, &values)[2] / 2f64.powi(126) - 1.0).abs() < 1e-12);
     }
     // An outlier comes first, so differences are initially relative to it.
     let mut values: Vec<f64> = (0..4000).map(|i| 1e9 + f64::from(i % 2)).collect();
     values[0] = 0.0;
     let wanted = 1e18 * 3999.0 / 4000.0 / 4000.0;
-    assert!((of(&MOMENTS, ElementType::F64, &values)[2] / wanted - 1.0).abs() < 1e-8);
-    assert!((of(&MOMENTS, ElementType::F64, &values[1..])[2] - 0.25).abs() < 1e-6);
+    assert!((results_of(&MOMENTS, ElementType::F64, &values)[2] / wanted - 1.0).abs() < 1e-8);
+    assert!((results_of(&MOMENTS, ElementType::F64, &values[1..])[2] - 0.25).abs() < 1e-6);
 }
 
 /// The mean is 10^18 times the variance, and each row is merged separately.
@@ -555,7 +555,7 @@ fn variance_far_from_zero_keeps_its_digits() {
         }
         let mut by_rows = [0.0; 3];
         slots.finish(Counts::Same(2000), &mut by_rows);
-        for found in [by_rows[2], of(&MOMENTS, ElementType::F64, &values)[2]] {
+        for found in [by_rows[2], results_of(&MOMENTS, ElementType::F64, &values)[2]] {
             assert!((found / wanted - 1.0).abs() < tolerance, "{found:e}, not {wanted:e}");
         }
     }
@@ -590,7 +590,7 @@ fn variance_of_huge_values_after_nan_is_finite() {
         let huge = f64::from_bits((1023 + 600) << 52);
         let mut values = vec![huge; length];
         values[0] = f64::NAN;
-        let results = of(&Op::Moments { skip_nan: true }, ElementType::F64, &values);
+        let results = results_of(&Op::Moments { skip_nan: true }, ElementType::F64, &values);
         assert_eq!(results[1..], [huge, 0.0], "{length} values");
     }
 }
@@ -600,7 +600,7 @@ fn infinities_make_variance_nan_and_means_infinite() {
     for length in [1, 2, 40, 5000] {
         let mut values = vec![1.0f32; length];
         values[length / 2] = f32::INFINITY;
-        let results = of(&Op::Moments { skip_nan: true }, ElementType::F32, &values);
+        let results = results_of(&Op::Moments { skip_nan: true }, ElementType::F32, &values);
         assert_eq!(results[..2], [length as f64, f64::INFINITY]);
         assert!(results[2].is_nan());
     }

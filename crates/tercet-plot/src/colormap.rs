@@ -1,11 +1,11 @@
-//! [`Colormap`]: colours of a range of values.
+//! [`Colormap`]: colors of a range of values.
 
 use colorous::Gradient;
 
-/// A colour: red, green, blue.
+/// A color: red, green, blue.
 pub type Rgb = [u8; 3];
 
-/// A sequence of colours for values from low to high.
+/// A sequence of colors for values from low to high.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are known")]
 pub enum Colormap {
@@ -23,7 +23,7 @@ pub enum Colormap {
 }
 
 impl Colormap {
-    /// All colour maps.
+    /// All color maps.
     pub const ALL: [Self; 9] = [
         Self::Viridis,
         Self::Plasma,
@@ -51,7 +51,7 @@ impl Colormap {
         }
     }
 
-    /// The colour of a fraction, from 0 to 1.
+    /// The color of a fraction, from 0 to 1.
     pub fn color(self, fraction: f64) -> Rgb {
         let fraction = fraction.clamp(0.0, 1.0);
         let (gradient, fraction): (Gradient, f64) = match self {

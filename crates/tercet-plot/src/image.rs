@@ -21,7 +21,7 @@ pub struct ImageOptions {
     pub width: usize,
     /// The height in pixels. By default the shape of the values decides.
     pub height: Option<usize>,
-    /// The colours of values.
+    /// The colors of values.
     pub colormap: Colormap,
 }
 
@@ -47,7 +47,7 @@ impl ImageOptions {
         self
     }
 
-    /// Sets the colours of values.
+    /// Sets the colors of values.
     pub fn with_colormap(mut self, colormap: Colormap) -> Self {
         self.colormap = colormap;
         self
@@ -111,7 +111,7 @@ impl Image {
 }
 
 impl Plot {
-    /// The plot as an image with title, axes and ticks; of a field with a colour bar.
+    /// The plot as an image with title, axes and ticks; of a field with a color bar.
     pub fn to_image(&self, options: &ImageOptions) -> Image {
         let clamp = |size: usize| size.clamp(*ImageOptions::SIZES.start(), *ImageOptions::SIZES.end());
         let options =

@@ -1,8 +1,8 @@
 //! Plots of one-dimensional series and two-dimensional fields: as text for terminals and as PNG images.
 //!
 //! ```text
-//! values, axes, units ──▶ Plot ──▶ text: braille lines, half-block colour maps, shades without colour
-//!                           └────▶ Image: RGB pixels with axes and colour bar ──▶ PNG
+//! values, axes, units ──▶ Plot ──▶ text: braille lines, half-block color maps, shades without color
+//!                           └────▶ Image: RGB pixels with axes and color bar ──▶ PNG
 //! ```
 //!
 //! ```

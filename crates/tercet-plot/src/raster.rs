@@ -6,7 +6,7 @@ use crate::image::PngError;
 /// The entry of the palette for missing values, which is transparent.
 const MISSING: u8 = 255;
 
-/// Rows of values as a PNG image, one pixel for each value; missing and infinite values are transparent. Values outside of the range have the colours of its
+/// Rows of values as a PNG image, one pixel for each value; missing and infinite values are transparent. Values outside of the range have the colors of its
 /// ends. Equal values make equal bytes.
 pub fn raster_png(
     values: &[f32],
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_become_colours_of_the_palette() {
+    fn values_become_colors_of_the_palette() {
         let values = [0.0, 1.0, f32::NAN, 2.0, -5.0, f32::INFINITY];
         let file = raster_png(&values, 3, (0.0, 2.0), Colormap::Greys).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(palette[..3], Colormap::Greys.color(0.0));
         assert_eq!(palette[254 * 3..255 * 3], Colormap::Greys.color(1.0));
         assert_eq!((alpha[0], alpha[255]), (255, 0));
-        // One value alone has a colour.
+        // One value alone has a color.
         assert!(raster_png(&[3.0], 1, (3.0, 3.0), Colormap::Viridis).is_ok());
     }
 }

@@ -22,21 +22,21 @@ pub struct TextOptions {
     pub height: Option<usize>,
     /// The largest height if none is set.
     pub max_height: usize,
-    /// The colours that the terminal has.
+    /// The colors that the terminal has.
     pub colors: Colors,
-    /// The colours of values.
+    /// The colors of values.
     pub colormap: Colormap,
 }
 
-/// The colours that a terminal has.
+/// The colors that a terminal has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colors {
     /// None: values are shades of characters.
     #[default]
     None,
-    /// The palette of 256 colours.
+    /// The palette of 256 colors.
     Palette,
-    /// 24 bits per colour.
+    /// 24 bits per color.
     True,
 }
 
@@ -65,13 +65,13 @@ impl TextOptions {
         self
     }
 
-    /// Sets the colours of the terminal.
+    /// Sets the colors of the terminal.
     pub fn with_colors(mut self, colors: Colors) -> Self {
         self.colors = colors;
         self
     }
 
-    /// Sets the colours of values.
+    /// Sets the colors of values.
     pub fn with_colormap(mut self, colormap: Colormap) -> Self {
         self.colormap = colormap;
         self
@@ -84,7 +84,7 @@ const LEAST: (usize, usize) = (20, 3);
 const MOST: (usize, usize) = (1000, 500);
 
 impl Plot {
-    /// The plot as lines of text, with escape sequences for colours. Each line ends with a line break.
+    /// The plot as lines of text, with escape sequences for colors. Each line ends with a line break.
     pub fn to_text(&self, options: &TextOptions) -> String {
         let options = TextOptions { width: options.width.clamp(LEAST.0, MOST.0), ..*options };
         let mut lines = vec![bold(&cut(&clean(&self.heading()), options.width), options.colors)];
@@ -166,7 +166,7 @@ fn widest(labels: &[Option<String>]) -> usize {
     labels.iter().flatten().map(|label| label.width()).max().unwrap_or(0)
 }
 
-/// Sets the colour of the text, and of what is behind it.
+/// Sets the color of the text, and of what is behind it.
 fn colors(foreground: Option<Rgb>, background: Option<Rgb>, depth: Colors) -> String {
     let code = |layer: u8, color: Rgb| match depth {
         Colors::True => format!("{layer};2;{};{};{}", color[0], color[1], color[2]),
@@ -178,7 +178,7 @@ fn colors(foreground: Option<Rgb>, background: Option<Rgb>, depth: Colors) -> St
     format!("\x1b[{}m", codes.join(";"))
 }
 
-/// The nearest colour of the palette: a cube of six levels, and greys.
+/// The nearest color of the palette: a cube of six levels, and greys.
 fn palette([red, green, blue]: Rgb) -> u8 {
     const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
     let level =

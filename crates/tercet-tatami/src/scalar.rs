@@ -3,6 +3,10 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value as Json;
+
 use crate::column::{Column, Values};
 use crate::schema::Type;
 
@@ -51,6 +55,29 @@ mod float_text {
 }
 
 impl Scalar {
+    /// The value as JSON: floats with the shortest digits of their type, NaN and infinities as strings, bytes as a string if they
+    /// are text, else as base64.
+    pub fn to_json(&self, is_text: bool) -> Json {
+        let float = |value: f64| {
+            serde_json::Number::from_f64(value).map_or_else(|| value.to_string().into(), Json::Number)
+        };
+        match self {
+            Self::Bool(value) => (*value).into(),
+            Self::Int8(value) => (*value).into(),
+            Self::Int16(value) => (*value).into(),
+            Self::Int32(value) => (*value).into(),
+            Self::Int64(value) => (*value).into(),
+            Self::UInt8(value) => (*value).into(),
+            Self::UInt16(value) => (*value).into(),
+            Self::UInt32(value) => (*value).into(),
+            Self::UInt64(value) => (*value).into(),
+            Self::Float32(value) => float(value.to_string().parse().unwrap_or(f64::from(*value))),
+            Self::Float64(value) => float(*value),
+            Self::Bytes(value) if is_text => String::from_utf8_lossy(value).into(),
+            Self::Bytes(value) => STANDARD.encode(value).into(),
+        }
+    }
+
     /// The scalar encoding, used by zone maps, page statistics and bloom filters.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {

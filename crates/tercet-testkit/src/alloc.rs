@@ -53,12 +53,12 @@ thread_local! {
 
 /// A guard that excludes measurements of other tests; see [`exclusive`].
 #[derive(Debug)]
-pub struct Exclusive {
+pub struct MeasurementGuard {
     /// `None` for a nested guard of the same thread.
     turn: Option<MutexGuard<'static, ()>>,
 }
 
-impl Drop for Exclusive {
+impl Drop for MeasurementGuard {
     fn drop(&mut self) {
         if self.turn.is_some() {
             HAS_TURN.set(false);
@@ -68,11 +68,11 @@ impl Drop for Exclusive {
 
 /// Waits until no other test measures and excludes measurements until the guard is dropped. A test that allocates
 /// much outside [`measure`] holds it from its first line.
-pub fn exclusive() -> Exclusive {
+pub fn exclusive() -> MeasurementGuard {
     if HAS_TURN.replace(true) {
-        return Exclusive { turn: None };
+        return MeasurementGuard { turn: None };
     }
-    Exclusive { turn: Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)) }
+    MeasurementGuard { turn: Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)) }
 }
 
 /// Runs `f` and returns its result and its allocations.

@@ -50,7 +50,7 @@ pub enum Fault {
 
 /// A file of the server.
 #[derive(Clone, Debug)]
-struct Stored {
+struct StoredFile {
     bytes: Arc<[u8]>,
     version: u64,
 }
@@ -64,7 +64,7 @@ struct Parts {
 
 #[derive(Debug, Default)]
 struct State {
-    files: BTreeMap<String, Stored>,
+    files: BTreeMap<String, StoredFile>,
     uploads: BTreeMap<String, Parts>,
     versions: u64,
     log: Vec<Request>,
@@ -183,7 +183,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl State {
     fn put(&mut self, path: &str, bytes: &[u8]) {
         self.versions += 1;
-        self.files.insert(path.to_owned(), Stored { bytes: bytes.into(), version: self.versions });
+        self.files.insert(path.to_owned(), StoredFile { bytes: bytes.into(), version: self.versions });
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tercet_codec::bytes::zstd;
 use tercet_core::{CommonError, ElementType, Progress, Shape};
-use tercet_kernel::largest_error;
+use tercet_kernel::max_abs_error;
 
 use crate::error::{Error, ErrorKind};
 use crate::file::Dataset;
@@ -61,7 +61,7 @@ pub struct Measured {
     /// The length of all stored chunks in bytes, estimated from the sample.
     pub bytes: u64,
     /// The largest absolute error in the sample.
-    pub largest_error: f64,
+    pub max_abs_error: f64,
     /// Encoding, in million bytes per second.
     pub encode_mb_s: f64,
     /// Decoding, in million bytes per second.
@@ -177,7 +177,7 @@ impl Total {
         }
         self.decoding += started.elapsed();
         self.stored += stored.len() as u64;
-        self.error = self.error.max(largest_error(dtype, piece, &decoded));
+        self.error = self.error.max(max_abs_error(dtype, piece, &decoded));
         Ok(())
     }
 
@@ -188,7 +188,7 @@ impl Total {
         Measured {
             ratio,
             bytes: scaled(ratio, total),
-            largest_error: self.error,
+            max_abs_error: self.error,
             encode_mb_s: speed(self.encoding),
             decode_mb_s: speed(self.decoding),
         }

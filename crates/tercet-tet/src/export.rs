@@ -55,7 +55,7 @@ impl<'a> Dataset<'a> {
         check_limit("a chunk", chunk_bytes.min(bytes), self.file.options.limits.chunk_bytes)?;
         self.check_touched(grid, selection)?;
         let cuts = if split {
-            let finer = Grid::new(grid.element(), grid.shape(), &grid.rows_within(block_bytes));
+            let finer = Grid::new(grid.element(), grid.shape(), &grid.blocks_of_rows(block_bytes));
             cut(finer.as_ref().unwrap_or(grid), selection, block_bytes)
         } else {
             cut(grid, selection, block_bytes)

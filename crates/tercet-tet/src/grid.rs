@@ -133,7 +133,7 @@ impl Grid {
 
     /// The extents of consecutive parts of a chunk, at most `bytes` bytes (or one element) each: a part
     /// is a range of rows.
-    pub(crate) fn rows_within(&self, bytes: u64) -> Vec<u64> {
+    pub(crate) fn blocks_of_rows(&self, bytes: u64) -> Vec<u64> {
         let mut extents = self.chunk_shape.clone();
         for (extent, &most) in extents.iter_mut().zip(&self.shape) {
             *extent = most.min(*extent);
@@ -206,9 +206,9 @@ mod tests {
         for (bytes, rows) in
             [(1 << 20, [4, 6, 3]), (287, [3, 6, 3]), (72, [1, 6, 3]), (71, [1, 5, 3]), (11, [1, 1, 2])]
         {
-            assert_eq!(grid.rows_within(bytes), rows, "{bytes}");
+            assert_eq!(grid.blocks_of_rows(bytes), rows, "{bytes}");
         }
-        assert_eq!(grid.rows_within(0), [1, 1, 1]);
+        assert_eq!(grid.blocks_of_rows(0), [1, 1, 1]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 
 use rayon::prelude::*;
 use tercet_core::{CommonError, DType, ElementType, Progress};
-use tercet_kernel::{BitRounding, Decode, largest_error};
+use tercet_kernel::{BitRounding, Decode, max_abs_error};
 
 use crate::cf::CfEncoding;
 use crate::error::{Error, ErrorKind};
@@ -148,7 +148,7 @@ impl Rounder {
             if let Some(missing) = &self.missing {
                 self.keep_missing(missing, before, block);
             }
-            let error = largest_error(self.dtype, before, block);
+            let error = max_abs_error(self.dtype, before, block);
             if let Some(bound) = self.bound.filter(|bound| error > *bound) {
                 let message = format!("bit rounding changed a value by {error}, but {bound} is the maximum");
                 return Err(ErrorKind::Common(CommonError::Write(std::io::Error::other(message))));
@@ -176,15 +176,15 @@ impl Rounder {
 impl Dataset<'_> {
     /// The largest absolute difference between the values of this dataset and those of another one of the same type and
     /// shape; the chunks may differ.
-    pub fn largest_error_to(&self, other: &Dataset<'_>, progress: &dyn Progress) -> Result<f64, Error> {
+    pub fn max_abs_error_to(&self, other: &Dataset<'_>, progress: &dyn Progress) -> Result<f64, Error> {
         let grid = other.grid()?;
         let values = |coords: &[u64], out: &mut [u8]| self.read_chunk_of(grid, coords, out);
-        other.largest_error(values, progress)
+        other.max_abs_error(values, progress)
     }
 
     /// The largest absolute difference between the stored values and those that `values` returns for each chunk
     /// (row-major, little-endian). It is infinite if a NaN or an infinity differs. `values` is called from several threads.
-    pub fn largest_error<E: From<Error> + Send>(
+    pub fn max_abs_error<E: From<Error> + Send>(
         &self,
         values: impl Fn(&[u64], &mut [u8]) -> Result<(), E> + Sync,
         progress: &dyn Progress,
@@ -198,7 +198,7 @@ impl Dataset<'_> {
             let mut expected = room(grid.chunk_bytes_at(coords)).map_err(|fault| self.file.error(fault))?;
             values(coords, &mut expected)?;
             progress.advance(expected.len() as u64);
-            Ok(largest_error(grid.element(), &expected, stored.bytes()))
+            Ok(max_abs_error(grid.element(), &expected, stored.bytes()))
         };
         self.file.on_threads(|| {
             (0..grid.chunk_count())

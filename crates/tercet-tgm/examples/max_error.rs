@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let values = std::fs::read(file)?;
             let descriptor = DataObjectDescriptor::new(DType::F64, [values.len() as u64 / 8]);
             let chosen = choose(&descriptor, &values, bound, &EncodeOptions::new())?;
-            let error = deviation(DType::F64, &values, &chosen.trial.decode()?).largest;
+            let error = deviation(DType::F64, &values, &chosen.trial.decode()?).max;
             let line = serde_json::json!({
                 "file": file, "bound": bound, "payload": chosen.trial.stored.len(), "object": chosen.trial.len(),
                 "error": error, "holds": error <= bound, "method": chosen.candidate.to_string(),

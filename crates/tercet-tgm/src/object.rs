@@ -27,7 +27,7 @@ use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags};
 pub use range::Ranges;
 pub use selection::Selected;
 use spans::{ObjectSpans, read_descriptor};
-use stored::Stored;
+use stored::StoredBytes;
 pub use streamed::StreamedObject;
 use tercet_core::{DType, Tensor};
 pub(crate) use values::Values;
@@ -111,7 +111,7 @@ impl<'a> Object<'a> {
                 if after { all.len() } else { 0 },
                 options.common.limits.metadata_bytes,
             )?;
-            read_descriptor(message, &frame, &Stored::read(source, all)?, options)?
+            read_descriptor(message, &frame, &StoredBytes::read(source, all)?, options)?
         } else {
             Self::descriptor_first(source, options, message, &frame, all)?
         };
@@ -230,22 +230,22 @@ impl<'a> Object<'a> {
                 check_hash(self.message, &self.frame, &body)?;
             }
             match self.slice(&body, part) {
-                Stored::View(_) => Ok(self.source.read_at(part)?),
-                Stored::Read(bytes) => Ok(bytes),
+                StoredBytes::View(_) => Ok(self.source.read_at(part)?),
+                StoredBytes::Read(bytes) => Ok(bytes),
             }
         };
         read().map_err(|fault| self.error(fault))
     }
 
     /// The bytes between header and tail of the frame.
-    fn body(&self) -> Result<Stored<'a>, ErrorKind> {
+    fn body(&self) -> Result<StoredBytes<'a>, ErrorKind> {
         let body = self.frame.body();
         check_limit("the payload", body.len(), self.options.common.limits.array_bytes)?;
-        Ok(Stored::read(self.source, body)?)
+        Ok(StoredBytes::read(self.source, body)?)
     }
 
     /// A part of the body.
-    fn slice(&self, body: &Stored<'a>, part: Span) -> Stored<'a> {
+    fn slice(&self, body: &StoredBytes<'a>, part: Span) -> StoredBytes<'a> {
         let start = usize::try_from(part.start() - self.frame.body().start()).unwrap_or(usize::MAX);
         let len = part.len_usize().unwrap_or(usize::MAX);
         body.slice(start..start.saturating_add(len))
@@ -349,7 +349,7 @@ impl<'a> Object<'a> {
     /// the hash matches.
     fn with_stored<T: Send>(
         &self,
-        work: impl FnOnce(&Stored<'a>) -> Result<T, ErrorKind> + Send,
+        work: impl FnOnce(&StoredBytes<'a>) -> Result<T, ErrorKind> + Send,
     ) -> Result<T, ErrorKind> {
         let body = self.body()?;
         let stored = self.slice(&body, self.spans.region);

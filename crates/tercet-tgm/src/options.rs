@@ -77,7 +77,7 @@ impl ReadOptions {
         self
     }
 
-    /// Sets the largest sizes accepted.
+    /// Sets the maximum sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.common.limits = limits;
         self

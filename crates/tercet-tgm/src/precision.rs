@@ -11,7 +11,7 @@
 //! let plain = DataObjectDescriptor::new(DType::F64, [1000]);
 //! for candidate in Candidate::all(&plain, &values, Some(0.01)) {
 //!     let trial = candidate.encode(&values, &EncodeOptions::new())?;
-//!     let error = deviation(DType::F64, &values, &trial.decode()?).largest;
+//!     let error = deviation(DType::F64, &values, &trial.decode()?).max;
 //!     assert!(error <= 0.01 || !candidate.is_lossless(), "{candidate}: {error}");
 //! }
 //! # Ok::<(), tercet_tgm::PipelineError>(())
@@ -166,8 +166,8 @@ fn try_candidates(
         }
         let found = trial.deviation(descriptor.dtype, &little)?;
         // A bound of 0 requires identical bits.
-        if found.largest <= bound && (bound > 0.0 || found.is_exact) {
-            best = Some(Chosen { candidate: candidate.clone(), trial, error: found.largest });
+        if found.max <= bound && (bound > 0.0 || found.is_exact) {
+            best = Some(Chosen { candidate: candidate.clone(), trial, error: found.max });
         }
     }
     best.ok_or_else(|| {
@@ -217,7 +217,7 @@ pub fn measure(
     let candidate = Candidate::given(descriptor);
     install(options.threads, || {
         let trial = candidate.encode(values, options)?;
-        let error = trial.deviation(descriptor.dtype, &little_endian(descriptor, values))?.largest;
+        let error = trial.deviation(descriptor.dtype, &little_endian(descriptor, values))?.max;
         Ok(Chosen { candidate, trial, error })
     })
 }

@@ -102,7 +102,7 @@ pub struct Scan {
 
 /// A message that was found.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct ScannedMessage {
     span: Span,
     /// Whether its lengths and frames lead to its end.
     is_bounded: bool,
@@ -118,7 +118,7 @@ fn may_be_index(preamble: &Preamble) -> bool {
 }
 
 impl Scan {
-    fn new(found: &[Found], len: u64) -> Self {
+    fn new(found: &[ScannedMessage], len: u64) -> Self {
         let messages: Vec<Span> = found.iter().map(|found| found.span).collect();
         let unbounded = found.iter().filter(|found| !found.is_bounded).map(|found| found.span).collect();
         let candidates = found.iter().filter(|found| found.is_candidate).map(|found| found.span).collect();
@@ -317,7 +317,7 @@ pub(crate) fn scan_remote(
         let Some(last_start) = end.checked_sub(last_length).filter(|start| *start >= at) else {
             return Ok(None);
         };
-        let message = |start, end, preamble: &Preamble| Found {
+        let message = |start, end, preamble: &Preamble| ScannedMessage {
             span: between(start, end),
             is_bounded: true,
             is_candidate: may_be_index(preamble),
@@ -376,7 +376,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next message that starts at `from` or later and ends at `limit` or earlier.
-    fn forward(&mut self, from: u64, limit: u64) -> Result<Option<Found>, ErrorKind> {
+    fn forward(&mut self, from: u64, limit: u64) -> Result<Option<ScannedMessage>, ErrorKind> {
         let mut at = from;
         loop {
             if at.checked_add(MIN_MESSAGE).is_none_or(|end| end > limit) {
@@ -390,7 +390,7 @@ impl<'a> Scanner<'a> {
                 };
                 let is_candidate = may_be_index(&preamble);
                 let found = end.and_then(|(end, is_bounded)| {
-                    Some(Found { span: Span::between(at, end)?, is_bounded, is_candidate })
+                    Some(ScannedMessage { span: Span::between(at, end)?, is_bounded, is_candidate })
                 });
                 if found.is_some() {
                     return Ok(found);
@@ -492,7 +492,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The message that ends at `end` and starts at `from` or later.
-    fn backward(&mut self, from: u64, end: u64, longest: u64) -> Result<Option<Found>, ErrorKind> {
+    fn backward(&mut self, from: u64, end: u64, longest: u64) -> Result<Option<ScannedMessage>, ErrorKind> {
         if end < from.saturating_add(MIN_MESSAGE) {
             return Ok(None);
         }
@@ -509,14 +509,14 @@ impl<'a> Scanner<'a> {
         let agrees = preamble.is_some_and(|preamble| [0, length].contains(&preamble.total_length));
         let is_candidate = preamble.is_some_and(|preamble| may_be_index(&preamble));
         let span = agrees.then(|| Span::between(at, end)).flatten();
-        Ok(span.map(|span| Found { span, is_bounded: true, is_candidate }))
+        Ok(span.map(|span| ScannedMessage { span, is_bounded: true, is_candidate }))
     }
 
     fn both_ends(
         &mut self,
         options: ScanOptions,
         progress: &dyn Progress,
-        found: &mut Vec<Found>,
+        found: &mut Vec<ScannedMessage>,
     ) -> Result<(), ErrorKind> {
         let (mut at, mut end) = (0, self.ahead.len());
         let mut back = Vec::new();

@@ -50,7 +50,7 @@ pub struct ValidateOptions {
     pub depth: Depth,
     /// Whether CBOR must be canonical.
     pub canonical: bool,
-    /// The largest sizes accepted.
+    /// The maximum sizes accepted.
     pub limits: tercet_core::Limits,
     /// The number of threads; see [`tercet_core::ReadOptions::threads`].
     pub threads: Option<NonZeroUsize>,
@@ -74,7 +74,7 @@ impl ValidateOptions {
         self
     }
 
-    /// Sets the largest sizes accepted.
+    /// Sets the maximum sizes accepted.
     pub fn with_limits(mut self, limits: tercet_core::Limits) -> Self {
         self.limits = limits;
         self

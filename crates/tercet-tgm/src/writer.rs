@@ -48,7 +48,7 @@ pub struct WriterOptions {
     pub index: Option<IndexKeys>,
     /// Whether the index records when and by which program it was written.
     pub provenance: Provenance,
-    /// The largest sizes accepted of messages that are read: to append to a file, or to index messages that are copied.
+    /// The maximum sizes accepted of messages that are read: to append to a file, or to index messages that are copied.
     pub limits: Limits,
     /// The longest wait for another writer to the same file, when appending.
     pub lock_wait: Duration,
@@ -100,7 +100,7 @@ impl WriterOptions {
         self
     }
 
-    /// Sets the largest sizes accepted.
+    /// Sets the maximum sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

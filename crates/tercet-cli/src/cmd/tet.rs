@@ -79,7 +79,7 @@ pub(crate) enum Verb {
     Plot(plot::Args),
     /// Measure sizes and speeds of datasets with other compressions and roundings
     Advise(advise::Args),
-    /// Write datasets again, with another compression, rounding or chunk shape
+    /// Rewrite datasets with another compression, rounding or chunk shape
     ///
     /// Values are decoded and encoded again, in memory that does not grow with the file. The output file is written
     /// atomically.

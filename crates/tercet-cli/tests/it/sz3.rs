@@ -35,7 +35,7 @@ fn values_round_trip_within_the_bound() {
     ] {
         dir.ok(&format!("create a.tgm --force --compression sz3 {options} --from t=t.npy"));
         let found = dir.ok("extract a.tgm 0 -o -").bytes;
-        let error = deviation(DType::F64, &values, &found).largest;
+        let error = deviation(DType::F64, &values, &found).max;
         assert!(error <= bound, "{options}: {error}");
         assert!(dir.ok("extract a.tgm 0 --range 7:10 -o -").bytes == found[56..136], "{options}");
         dir.ok("validate --full a.tgm");

@@ -83,7 +83,7 @@ pub struct Szip {
 }
 
 /// Maximum block size of streams with [`flags::ANY_BLOCK`].
-const LARGEST_BLOCK: u64 = 1 << 16;
+const MAX_BLOCK: u64 = 1 << 16;
 
 /// Inputs below this size are not worth several threads; smaller in tests.
 const WORTH_THREADS: usize = if cfg!(test) { 1 << 15 } else { 1 << 18 };
@@ -101,7 +101,7 @@ impl Szip {
             if !matches!(block, 8 | 16 | 32 | 64) {
                 return refuse("a block size of", block, "8, 16, 32 or 64");
             }
-        } else if !(2..=LARGEST_BLOCK).contains(&block) || block % 2 == 1 {
+        } else if !(2..=MAX_BLOCK).contains(&block) || block % 2 == 1 {
             return refuse("a block size of", block, "an even number from 2 to 65536");
         }
         if !(1..=4096).contains(&rsi) {

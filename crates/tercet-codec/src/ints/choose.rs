@@ -52,8 +52,8 @@ impl<'a, T: Integer> Measured<'a, T> {
                 .map_or(1, |(low, high)| Frame::between(low.widen(), high.widen()).encoded_len(values.len())),
             Scheme::Delta => delta::encoded_len(values, arch::frame_of_differences(values)),
             Scheme::Rle => rle::encoded_len(values, bitpack::bits(self.widest())),
-            Scheme::GroupVarint if self.widest() <= group::LARGEST => arch::group_varint_len(values),
-            Scheme::Pfor if self.widest() <= pfor::LARGEST && values.len() <= pfor::MAX_VALUES => {
+            Scheme::GroupVarint if self.widest() <= group::MAX_INTEGER => arch::group_varint_len(values),
+            Scheme::Pfor if self.widest() <= pfor::MAX_INTEGER && values.len() <= pfor::MAX_VALUES => {
                 pfor::cheapest(values).1
             }
             Scheme::GroupVarint | Scheme::Pfor => return None,

@@ -9,7 +9,7 @@ use crate::CodecError;
 pub(super) const CODEC: &str = "group_varint";
 
 /// Maximum value: four bytes.
-pub(super) const LARGEST: u64 = u32::MAX as u64;
+pub(super) const MAX_INTEGER: u64 = u32::MAX as u64;
 
 const GROUP: usize = 4;
 
@@ -32,7 +32,7 @@ const BEGINS: [[u8; GROUP + 1]; 256] = {
     begins
 };
 
-/// Length of the stream of `values`, none of which is above [`LARGEST`].
+/// Length of the stream of `values`, none of which is above [`MAX_INTEGER`].
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "compiled again for each instruction set")]
 pub(super) fn encoded_len<T: Integer>(values: &[T]) -> u64 {
@@ -44,7 +44,7 @@ pub(super) fn encoded_len<T: Integer>(values: &[T]) -> u64 {
     values.len() as u64 + values.len().div_ceil(GROUP) as u64 + further
 }
 
-/// Appends `values`, none of which is above [`LARGEST`].
+/// Appends `values`, none of which is above [`MAX_INTEGER`].
 pub(super) fn encode<T: Integer>(values: &[T], out: &mut Vec<u8>) {
     for values in values.chunks(GROUP) {
         let mut group = [0; MAX_BYTES];

@@ -14,7 +14,7 @@ pub(super) const CODEC: &str = "pfor";
 pub(super) const MAX_VALUES: usize = 256;
 
 /// Maximum value.
-pub(super) const LARGEST: u64 = u32::MAX as u64;
+pub(super) const MAX_INTEGER: u64 = u32::MAX as u64;
 
 /// Maximum width.
 const MAX_BITS: u32 = 32;
@@ -100,7 +100,7 @@ fn take_exception(bytes: &mut &[u8]) -> Result<(usize, u64), CodecError> {
     };
     let (value, used) =
         varint::get(rest).map_err(|error| failed(CODEC, format!("the exception at {position}: {error}")))?;
-    if value > LARGEST {
+    if value > MAX_INTEGER {
         return Err(failed(CODEC, format!("the exception at {position} is {value}, more than 32 bits")));
     }
     *bytes = &rest[used..];

@@ -13,9 +13,9 @@ pub(super) struct Extent {
     /// The first value.
     pub(super) first: f64,
     /// The minimum; of equal ones (the two zeros) the first.
-    pub(super) smallest: f64,
+    pub(super) min: f64,
     /// The maximum.
-    pub(super) largest: f64,
+    pub(super) max: f64,
 }
 
 /// The statistics of `values`; `None` without values, an error if one is not finite.
@@ -36,32 +36,31 @@ pub(super) fn finite_extent(values: &[u8]) -> Option<Extent> {
 /// Minimum and maximum, and the first piece that contains the minimum.
 #[derive(Clone, Copy)]
 struct Range {
-    smallest: f64,
-    largest: f64,
+    min: f64,
+    max: f64,
     piece: usize,
 }
 
 /// The empty range.
-const EMPTY: Range = Range { smallest: f64::INFINITY, largest: f64::NEG_INFINITY, piece: 0 };
+const EMPTY: Range = Range { min: f64::INFINITY, max: f64::NEG_INFINITY, piece: 0 };
 
 impl Range {
     /// Joins the range of later pieces: of equal minima the earlier one stays.
     fn join(self, later: Self) -> Self {
-        let largest = if later.largest > self.largest { later.largest } else { self.largest };
-        if later.smallest < self.smallest { Self { largest, ..later } } else { Self { largest, ..self } }
+        let max = if later.max > self.max { later.max } else { self.max };
+        if later.min < self.min { Self { max, ..later } } else { Self { max, ..self } }
     }
 }
 
 fn from_range(values: &[u8], range: Range) -> Option<Extent> {
-    if range.smallest > range.largest {
+    if range.min > range.max {
         return None;
     }
     let first = numbers(values).find(|value| value.is_finite())?;
     // The loops do not distinguish the two zeros, and the first one decides the sign of the reference.
     #[expect(clippy::float_cmp, reason = "looks for this very value")]
-    let smallest =
-        numbers(values.get(range.piece * PIECE * VALUE..)?).find(|&value| value == range.smallest)?;
-    Some(Extent { first, smallest, largest: range.largest })
+    let min = numbers(values.get(range.piece * PIECE * VALUE..)?).find(|&value| value == range.min)?;
+    Some(Extent { first, min, max: range.max })
 }
 
 /// The range of all values (with `SKIP`: of the finite ones), and whether all are finite.
@@ -82,8 +81,8 @@ fn over_pieces<const SKIP: bool>(values: &[u8]) -> (Range, bool) {
 const CARRY: u64 = (1 << 63) - f64::INFINITY.to_bits();
 
 fn over_piece<const SKIP: bool>(values: &[u8]) -> (Range, bool) {
-    let mut smallest = [f64::INFINITY; LANES];
-    let mut largest = [f64::NEG_INFINITY; LANES];
+    let mut min = [f64::INFINITY; LANES];
+    let mut max = [f64::NEG_INFINITY; LANES];
     let mut carries = [0u64; LANES];
     let mut compare = |lane: usize, bits: u64| {
         // Without its sign, a non-finite value is at least infinity: adding the distance from infinity to the sign bit sets that
@@ -93,8 +92,8 @@ fn over_piece<const SKIP: bool>(values: &[u8]) -> (Range, bool) {
         let skipped = SKIP && carry >> 63 == 1;
         let low = if skipped { f64::INFINITY } else { value };
         let high = if skipped { f64::NEG_INFINITY } else { value };
-        smallest[lane] = if low < smallest[lane] { low } else { smallest[lane] };
-        largest[lane] = if high > largest[lane] { high } else { largest[lane] };
+        min[lane] = if low < min[lane] { low } else { min[lane] };
+        max[lane] = if high > max[lane] { high } else { max[lane] };
         carries[lane] |= carry;
     };
     let groups = values.as_chunks::<{ LANES * VALUE }>();
@@ -108,7 +107,7 @@ fn over_piece<const SKIP: bool>(values: &[u8]) -> (Range, bool) {
     }
     let mut range = EMPTY;
     for lane in 0..LANES {
-        range = range.join(Range { smallest: smallest[lane], largest: largest[lane], piece: 0 });
+        range = range.join(Range { min: min[lane], max: max[lane], piece: 0 });
     }
     (range, carries.iter().fold(0, |all, carry| all | carry) >> 63 == 0)
 }

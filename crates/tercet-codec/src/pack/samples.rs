@@ -8,7 +8,7 @@ pub(super) struct Forward {
     pub(super) reference: f64,
     pub(super) scale: f64,
     /// Maximum integer.
-    pub(super) largest: u64,
+    pub(super) max: u64,
     pub(super) bits: u32,
 }
 
@@ -36,7 +36,7 @@ impl Forward {
             reason = "cuts the fraction and saturates, both on purpose"
         )]
         let rounded = (scaled + ALMOST_HALF) as u64;
-        rounded.min(self.largest)
+        rounded.min(self.max)
     }
 }
 

@@ -29,7 +29,7 @@ fn slow_integer(packing: &Packing, value: f64) -> u64 {
     if rounded <= 0.0 {
         0
     } else if rounded >= 2f64.powi(packing.bits.cast_signed()) {
-        largest(packing.bits)
+        max_integer(packing.bits)
     } else {
         rounded as u64
     }
@@ -149,7 +149,7 @@ fn values_far_outside_are_clamped_at_every_width() {
         let mut back = vec![0; 96];
         packing.unpack(&packed, 0, &mut back).unwrap();
         #[expect(clippy::cast_precision_loss, reason = "as the format specifies")]
-        let clamped = largest(bits) as f64;
+        let clamped = max_integer(bits) as f64;
         assert_eq!(numbers(&back)[7..11], [clamped, clamped, clamped, 0.0], "{bits} bits");
     }
 }

@@ -31,7 +31,7 @@ pub struct Search {
     /// Bytes of keys that may be collected.
     room: u64,
     pass: Pass,
-    slots: Arc<Mutex<Vec<Found>>>,
+    slots: Arc<Mutex<Vec<SlotState>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ enum Pass {
 
 /// What is known about a slot.
 #[derive(Clone, Copy, Debug)]
-enum Found {
+enum SlotState {
     /// Nothing yet.
     Nothing,
     /// It has no quantile: no values, or NaN.
@@ -76,7 +76,7 @@ impl Targets {
     }
 }
 
-impl Found {
+impl SlotState {
     fn prefixes(&self) -> usize {
         match self {
             Self::Nothing => 1,
@@ -89,7 +89,7 @@ impl Found {
 impl Search {
     /// Starts a search in `slots` slots. Keys are collected once they take at most `room` bytes.
     pub fn new(quantile: Quantile, slots: usize, room: u64) -> Result<Self, OutOfMemory> {
-        let slots = Arc::new(Mutex::new(filled(Found::Nothing, slots)?));
+        let slots = Arc::new(Mutex::new(filled(SlotState::Nothing, slots)?));
         let bits = quantile.value_bits();
         Ok(Self { quantile, room, pass: Pass::Count { shift: bits - DIGIT }, slots })
     }
@@ -124,16 +124,16 @@ impl Search {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = 0;
         let prefixes_by_slot = globals.iter().map(|&global| {
-            let found = slots.get(global).copied().unwrap_or(Found::Empty);
+            let found = slots.get(global).copied().unwrap_or(SlotState::Empty);
             let prefixes = match found {
-                Found::Targets(targets) => targets.both.map(|target| target.prefix),
-                Found::Nothing | Found::Empty => [0; 2],
+                SlotState::Targets(targets) => targets.both.map(|target| target.prefix),
+                SlotState::Nothing | SlotState::Empty => [0; 2],
             };
             let own = SlotPrefixes {
                 table,
                 prefixes,
                 count: found.prefixes(),
-                all: matches!(found, Found::Nothing),
+                all: matches!(found, SlotState::Nothing),
             };
             table += own.count;
             own
@@ -174,12 +174,12 @@ impl Search {
     }
 
     /// Bytes of the keys with the wanted prefixes.
-    fn wanted(&self, slots: &[Found]) -> u64 {
+    fn wanted(&self, slots: &[SlotState]) -> u64 {
         let keys = slots.iter().map(|found| match found {
-            Found::Targets(targets) => {
+            SlotState::Targets(targets) => {
                 targets.both[..targets.prefixes()].iter().map(|target| target.count).sum()
             }
-            Found::Nothing | Found::Empty => 0,
+            SlotState::Nothing | SlotState::Empty => 0,
         });
         keys.fold(0, u64::saturating_add).saturating_mul(self.quantile.value_bytes() as u64)
     }
@@ -204,7 +204,7 @@ struct Shared<K> {
     q: f64,
     prefixes_by_slot: Vec<SlotPrefixes>,
     globals: Vec<usize>,
-    found: Arc<Mutex<Vec<Found>>>,
+    found: Arc<Mutex<Vec<SlotState>>>,
     block: Vec<K>,
 }
 
@@ -321,15 +321,15 @@ impl<K: Key> Digits<K> {
     }
 
     /// Adds the digits of the tables of a slot to what is known about it.
-    fn refined(&self, own: SlotPrefixes, found: Found) -> Found {
+    fn refined(&self, own: SlotPrefixes, found: SlotState) -> SlotState {
         let mut targets = match found {
-            Found::Empty => return found,
-            Found::Targets(targets) => targets,
-            Found::Nothing => {
+            SlotState::Empty => return found,
+            SlotState::Targets(targets) => targets,
+            SlotState::Nothing => {
                 let all: u64 = (0..SIZE).map(|digit| self.count(own.table, digit)).sum();
                 // The last bucket of floats has only NaN.
                 if all == 0 || self.shared.coding.has_nan && self.count(own.table, SIZE - 1) > 0 {
-                    return Found::Empty;
+                    return SlotState::Empty;
                 }
                 let rank = Rank::new(self.shared.q, all);
                 let target = |rank| Target { prefix: 0, rank, count: 0 };
@@ -348,7 +348,7 @@ impl<K: Key> Digits<K> {
             target.prefix = target.prefix << DIGIT | digit as u64;
             target.count = count;
         }
-        Found::Targets(targets)
+        SlotState::Targets(targets)
     }
 }
 
@@ -429,7 +429,7 @@ impl<K: Key> Accumulator for Digits<K> {
             found.lock().unwrap_or_else(PoisonError::into_inner)[global] = after;
             // The result of the last pass; before it the keys are not complete.
             *out = match after {
-                Found::Targets(targets) if self.shift == 0 => self.shared.value(&targets),
+                SlotState::Targets(targets) if self.shift == 0 => self.shared.value(&targets),
                 _ => f64::NAN,
             };
         }
@@ -495,7 +495,7 @@ impl<K: Key> Accumulator for Collected<K> {
         let found = found.lock().unwrap_or_else(PoisonError::into_inner);
         for (slot, out) in out.iter_mut().enumerate() {
             let own = self.shared.prefixes_by_slot[slot];
-            let Some(Found::Targets(mut targets)) = found.get(self.shared.globals[slot]).copied() else {
+            let Some(SlotState::Targets(mut targets)) = found.get(self.shared.globals[slot]).copied() else {
                 *out = f64::NAN;
                 continue;
             };

@@ -113,7 +113,7 @@ proptest! {
                 prop_assert_eq!(once, bits);
             }
             prop_assert_eq!(rounded(rounding, dtype, once), once);
-            let largest = largest_error(dtype, &to_bytes(dtype, bits), &to_bytes(dtype, once));
+            let largest = max_abs_error(dtype, &to_bytes(dtype, bits), &to_bytes(dtype, once));
             prop_assert!(largest <= error);
         }
     }
@@ -165,12 +165,12 @@ fn unaligned_bytes_of_several_blocks_are_rounded() {
 #[test]
 fn different_infinities_and_lengths_are_infinitely_far() {
     let bytes = |value: f32| value.to_le_bytes();
-    let error = |before: f32, after: f32| largest_error(ElementType::F32, &bytes(before), &bytes(after));
+    let error = |before: f32, after: f32| max_abs_error(ElementType::F32, &bytes(before), &bytes(after));
     assert_eq!(error(1.0, 1.5), 0.5);
     assert_eq!(error(f32::NAN, f32::NAN), 0.0);
     assert_eq!(error(f32::INFINITY, f32::INFINITY), 0.0);
     for (before, after) in [(f32::NAN, 0.0), (0.0, f32::NAN), (f32::INFINITY, 1.0)] {
         assert_eq!(error(before, after), f64::INFINITY);
     }
-    assert_eq!(largest_error(ElementType::F32, &[0; 4], &[0; 8]), f64::INFINITY);
+    assert_eq!(max_abs_error(ElementType::F32, &[0; 4], &[0; 8]), f64::INFINITY);
 }

@@ -36,7 +36,7 @@ impl Image {
         }
     }
 
-    /// Mixes a colour into a pixel; `cover` is from 0 to 1.
+    /// Mixes a color into a pixel; `cover` is from 0 to 1.
     fn mix(&mut self, x: usize, y: usize, color: Rgb, cover: f64) {
         let Some(below) = self.pixel(x, y) else { return };
         let mut mixed = below;

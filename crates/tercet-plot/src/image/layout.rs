@@ -1,4 +1,4 @@
-//! The parts of an image: title, axes, values, colour bar, remarks.
+//! The parts of an image: title, axes, values, color bar, remarks.
 
 use super::canvas::{Align, Area};
 use super::font::Size;
@@ -17,7 +17,7 @@ const LINE: Rgb = [31, 98, 168];
 /// The distance between parts.
 const GAP: usize = 12;
 const TICK: usize = 6;
-/// The width of a colour bar.
+/// The width of a color bar.
 const BAR: usize = 22;
 
 pub(super) fn draw(plot: &Plot, options: &ImageOptions) -> Image {
@@ -186,7 +186,7 @@ fn bar_left(area: Area) -> usize {
     area.left + area.width + 2 * GAP
 }
 
-/// The left edge of the units above a colour bar: that of the bar, unless they are too long.
+/// The left edge of the units above a color bar: that of the bar, unless they are too long.
 fn units_left(plot: &Plot, area: Area, width: usize) -> usize {
     let Some(units) = &plot.units else { return width };
     bar_left(area).min(width.saturating_sub(Size::Small.width(units_text(units)) + 4))

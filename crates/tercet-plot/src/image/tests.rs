@@ -9,7 +9,7 @@ fn map(values: Vec<f64>, shape: (usize, usize)) -> Plot {
 }
 
 #[test]
-fn an_image_has_the_field_and_a_colour_bar() {
+fn an_image_has_the_field_and_a_color_bar() {
     let shape = (20, 40);
     let plot = map((0..800).map(f64::from).collect(), shape);
     let options = ImageOptions::default().with_width(600);
@@ -17,7 +17,7 @@ fn an_image_has_the_field_and_a_colour_bar() {
     assert_eq!(image.width(), 600);
     assert!((250..500).contains(&image.height()));
     let count = |color: Rgb| image.pixels.iter().filter(|pixel| **pixel == color).count();
-    // All colours of the bar, from the lowest to the highest; text and frame in black.
+    // All colors of the bar, from the lowest to the highest; text and frame in black.
     for fraction in [0.01, 0.25, 0.5, 0.75, 0.99] {
         let near = |pixel: &Rgb| {
             let color = options.colormap.color(fraction);
@@ -90,7 +90,7 @@ fn a_value_between_gaps_is_a_visible_dot() {
 }
 
 #[test]
-fn a_long_title_ends_before_the_units_of_the_colour_bar() {
+fn a_long_title_ends_before_the_units_of_the_color_bar() {
     let field = |title: &str, units: &str| {
         let axes = (Axis::new("y", 2), Axis::new("x", 2));
         let plot = Plot::field(title, Some(units.to_owned()), axes, (2, 2), vec![0.0, 1.0, 2.0, 3.0]);

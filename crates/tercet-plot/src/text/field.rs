@@ -70,7 +70,7 @@ fn shade(fraction: f64) -> char {
     SHADES[cell(fraction, SHADES.len())]
 }
 
-/// Characters whose upper and lower halves have different colours. Escape sequences are written where colours change.
+/// Characters whose upper and lower halves have different colors. Escape sequences are written where colors change.
 fn push_half_blocks(
     pairs: impl Iterator<Item = (Option<Rgb>, Option<Rgb>)>,
     depth: Colors,
@@ -93,7 +93,7 @@ fn push_half_blocks(
     text.push_str("\x1b[0m");
 }
 
-/// The scale: all colours or shades, and numbers under them.
+/// The scale: all colors or shades, and numbers under them.
 fn scale(
     plot: &Plot,
     (low, high): (f64, f64),

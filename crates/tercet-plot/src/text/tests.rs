@@ -21,12 +21,12 @@ fn map(shape: (usize, usize)) -> Plot {
 }
 
 #[test]
-fn a_map_without_colours() {
+fn a_map_without_colors() {
     insta::assert_snapshot!(map((37, 72)).to_text(&TextOptions::default().with_width(70)));
 }
 
 #[test]
-fn a_map_in_colour_has_two_values_per_character() {
+fn a_map_in_color_has_two_values_per_character() {
     let text = map((8, 30)).to_text(&TextOptions::default().with_width(40).with_colors(Colors::True));
     // North is up: the largest values are in the first line.
     let first = text.lines().nth(2).unwrap();
@@ -102,7 +102,7 @@ fn infinities_are_drawn_as_missing_values() {
 }
 
 #[test]
-fn palette_colours_are_near() {
+fn palette_colors_are_near() {
     assert_eq!(palette([0, 0, 0]), 16);
     assert_eq!(palette([255, 255, 255]), 231);
     assert_eq!(palette([128, 128, 128]), 244);

@@ -152,7 +152,7 @@ impl BlobReader {
     }
 
     /// Appends the values of some rows of a page; `base` is the number of the first value of the page.
-    pub(crate) fn gather(
+    pub(crate) fn take(
         &self,
         inner: &Inner,
         base: u64,

@@ -35,6 +35,20 @@ pub(crate) enum LiteralPosition {
 }
 
 impl LogicalType {
+    /// A scalar as text; `None` for values without a representation, which are printed as they are stored.
+    pub fn format(self, value: &Scalar) -> Option<String> {
+        let stored = match value {
+            Scalar::Int8(value) => StoredValue::Number((*value).into()),
+            Scalar::Int16(value) => StoredValue::Number((*value).into()),
+            Scalar::Int32(value) => StoredValue::Number((*value).into()),
+            Scalar::Int64(value) => StoredValue::Number(*value),
+            Scalar::Bytes(value) => StoredValue::Bytes(value),
+            _ => return None,
+        };
+        let mut text = Vec::new();
+        self.write(stored, &mut text).then(|| String::from_utf8_lossy(&text).into_owned())
+    }
+
     /// Appends the formatted value. Values without a representation, such as timestamps after the year 9999, append nothing;
     /// the stored number is printed instead.
     pub fn write(self, value: StoredValue<'_>, out: &mut Vec<u8>) -> bool {

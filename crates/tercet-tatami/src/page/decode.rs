@@ -295,7 +295,7 @@ impl Page<'_> {
         let mut codes: Vec<u32> = Vec::new();
         ints::decode(scheme, stream, n, &mut codes).map_err(|error| self.codec(error))?;
         self.check_codes(&codes, dictionary.len())?;
-        gather(&dictionary, &codes, out);
+        take(&dictionary, &codes, out);
         Ok(())
     }
 
@@ -436,7 +436,7 @@ fn integers(scheme: Scheme, out: &mut Values, bytes: &[u8], n: usize) -> Result<
 }
 
 /// Appends the values of codes, which are in range.
-fn gather(dictionary: &Values, codes: &[u32], out: &mut Values) {
+fn take(dictionary: &Values, codes: &[u32], out: &mut Values) {
     fn pick<T: Copy>(values: &[T], codes: &[u32], out: &mut Vec<T>) {
         out.extend(codes.iter().map(|code| values[*code as usize]));
     }
@@ -452,7 +452,7 @@ fn gather(dictionary: &Values, codes: &[u32], out: &mut Values) {
         (Values::UInt64(values), Values::UInt64(out)) => pick(values, codes, out),
         (Values::Float32(values), Values::Float32(out)) => pick(values, codes, out),
         (Values::Float64(values), Values::Float64(out)) => pick(values, codes, out),
-        (Values::Bytes(values), Values::Bytes(out)) => strings::gather(values, codes, out),
+        (Values::Bytes(values), Values::Bytes(out)) => strings::take(values, codes, out),
         (values, out) => debug_assert!(false, "{} are no {}", values.type_name(), out.type_name()),
     }
 }

@@ -262,7 +262,7 @@ impl Unit {
                 let base = blob.first_of_group(self.group) + table.present_before(page);
                 out.values_truncate(before);
                 let Values::Bytes(strings) = &mut out.values else { continue };
-                blob.gather(inner, base, decoded.validity.as_ref(), &rows, strings)?;
+                blob.take(inner, base, decoded.validity.as_ref(), &rows, strings)?;
             }
             budget.reserve(out.values.grown(mark))?;
         }

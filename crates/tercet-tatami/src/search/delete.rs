@@ -58,7 +58,7 @@ pub struct Deleted {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct DeleteOptions {
-    /// The largest sizes accepted.
+    /// The maximum sizes accepted.
     pub limits: Limits,
 }
 
@@ -68,7 +68,7 @@ impl DeleteOptions {
         Self::default()
     }
 
-    /// Sets the largest sizes accepted.
+    /// Sets the maximum sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

@@ -15,11 +15,11 @@ use crate::region::Region;
 pub(crate) struct Payload {
     region: Region,
     span: Span,
-    bytes: Stored,
+    bytes: PayloadBytes,
 }
 
 #[derive(Debug)]
-enum Stored {
+enum PayloadBytes {
     /// Verified as a whole.
     Whole(Bytes),
     /// Verified block by block, when it is read.
@@ -33,7 +33,7 @@ enum Stored {
 
 impl Payload {
     pub(crate) const fn whole(region: Region, span: Span, bytes: Bytes) -> Self {
-        Self { region, span, bytes: Stored::Whole(bytes) }
+        Self { region, span, bytes: PayloadBytes::Whole(bytes) }
     }
 
     pub(crate) fn in_blocks(
@@ -43,7 +43,7 @@ impl Payload {
         block_bytes: u64,
         sums: Option<Bytes>,
     ) -> Self {
-        Self { region, span, bytes: Stored::Blocks { source, block_bytes, sums } }
+        Self { region, span, bytes: PayloadBytes::Blocks { source, block_bytes, sums } }
     }
 
     /// Its bytes in the file.
@@ -53,8 +53,8 @@ impl Payload {
 
     pub(crate) fn is_remote(&self) -> bool {
         match &self.bytes {
-            Stored::Whole(_) => false,
-            Stored::Blocks { source, .. } => source.is_remote(),
+            PayloadBytes::Whole(_) => false,
+            PayloadBytes::Blocks { source, .. } => source.is_remote(),
         }
     }
 
@@ -68,8 +68,8 @@ impl Payload {
         };
         let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         match &self.bytes {
-            Stored::Whole(bytes) => Ok(bytes.slice(index(offset)..index(end))),
-            Stored::Blocks { source, block_bytes, sums } => {
+            PayloadBytes::Whole(bytes) => Ok(bytes.slice(index(offset)..index(end))),
+            PayloadBytes::Blocks { source, block_bytes, sums } => {
                 if len == 0 {
                     return Ok(Bytes::new());
                 }

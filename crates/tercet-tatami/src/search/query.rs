@@ -177,7 +177,7 @@ impl Query {
 }
 
 /// A term of a text.
-struct Found {
+struct AnalyzedTerm {
     term: String,
     /// The word of the text.
     word: String,
@@ -185,12 +185,12 @@ struct Found {
 }
 
 /// The terms of a text.
-fn found(text: &str, analyzer: Analyzer) -> Vec<Found> {
+fn analyzed_terms(text: &str, analyzer: Analyzer) -> Vec<AnalyzedTerm> {
     let mut out = Vec::new();
     analyzer.tokenizer().spans(text.as_bytes(), |range, term| {
         let word = text.get(range).unwrap_or(term).to_owned();
         let is_stop = analyzer.is_stop_word(&word);
-        out.push(Found { term: term.to_owned(), word, is_stop });
+        out.push(AnalyzedTerm { term: term.to_owned(), word, is_stop });
     });
     out
 }
@@ -208,9 +208,15 @@ impl Clause {
     }
 
     /// Consecutive terms; none without terms.
-    fn phrase(&self, mut found: Vec<Found>, slop: u32, is_word: bool, analyzer: Analyzer) -> Option<Part> {
+    fn phrase(
+        &self,
+        mut found: Vec<AnalyzedTerm>,
+        slop: u32,
+        is_word: bool,
+        analyzer: Analyzer,
+    ) -> Option<Part> {
         if found.len() < 2 {
-            return found.pop().map(|Found { term, word, .. }| self.term(term, &word, analyzer));
+            return found.pop().map(|AnalyzedTerm { term, word, .. }| self.term(term, &word, analyzer));
         }
         let scored = found.iter().map(|found| self.scored(found.term.clone(), &found.word)).collect();
         let terms = found.into_iter().map(|found| found.term).collect();
@@ -234,7 +240,7 @@ fn group(clauses: &Clauses, analyzer: Analyzer) -> Group {
     // Optional stop words are skipped next to other parts.
     let only_stop = |(sign, clause): &(Sign, Clause)| match &clause.kind {
         ClauseKind::Words(text) if *sign == Sign::May && clause.field.is_none() => {
-            found(text, analyzer).iter().all(|found| found.is_stop)
+            analyzed_terms(text, analyzer).iter().all(|found| found.is_stop)
         }
         _ => *sign == Sign::Not,
     };
@@ -245,12 +251,13 @@ fn group(clauses: &Clauses, analyzer: Analyzer) -> Group {
             ClauseKind::Words(text) if *sign == Sign::May => {
                 let skip = skip_stop_words && clause.field.is_none();
                 for word in text.split_whitespace() {
-                    let terms = found(word, analyzer).into_iter().filter(|found| !(skip && found.is_stop));
+                    let terms =
+                        analyzed_terms(word, analyzer).into_iter().filter(|found| !(skip && found.is_stop));
                     out.parts.extend(terms.map(|found| (*sign, clause.term(found.term, word, analyzer))));
                 }
             }
             ClauseKind::Words(text) => {
-                let part = clause.phrase(found(text, analyzer), 0, true, analyzer);
+                let part = clause.phrase(analyzed_terms(text, analyzer), 0, true, analyzer);
                 out.parts.extend(part.map(|part| (*sign, part)));
             }
             ClauseKind::Prefix(text) => {
@@ -273,7 +280,7 @@ fn group(clauses: &Clauses, analyzer: Analyzer) -> Group {
                 clause.with_last(terms, last, *sign, &mut out);
             }
             ClauseKind::Phrase(text, slop) => {
-                let part = clause.phrase(found(text, analyzer), *slop, false, analyzer);
+                let part = clause.phrase(analyzed_terms(text, analyzer), *slop, false, analyzer);
                 out.parts.extend(part.map(|part| (*sign, part)));
             }
             ClauseKind::Group(inner) => {

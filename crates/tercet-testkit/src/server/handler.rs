@@ -1,7 +1,7 @@
 //! Responses of the server: range requests, and object store operations.
 
 use super::http::{Request, Response};
-use super::{Fault, Parts, State, Stored};
+use super::{Fault, Parts, State, StoredFile};
 
 impl State {
     pub(super) fn handle(&mut self, request: &Request, body: &[u8], faults: &[Fault]) -> Response {
@@ -75,7 +75,7 @@ impl State {
 }
 
 /// A file, or the requested range of it.
-fn read(request: &Request, file: &Stored, faults: &[Fault]) -> Response {
+fn read(request: &Request, file: &StoredFile, faults: &[Fault]) -> Response {
     let has = |fault: &Fault| faults.contains(fault);
     let len = file.bytes.len() as u64;
     let tag = format!("{}\"{}\"", if has(&Fault::WeakTags) { "W/" } else { "" }, file.version);

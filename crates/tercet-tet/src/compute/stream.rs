@@ -109,7 +109,7 @@ impl<'f> Select<'f> {
         Ok(if is_complete { stored } else { decoded })
     }
 
-    /// Whether decoding rounds integers: some are missing, which f64 only can tell, and others have more than 53 bits.
+    /// Whether decoding rounds integers: some are missing, which only f64 can represent, and others have more than 53 bits.
     pub fn is_rounded_by_decoding(&self) -> Result<bool, Error> {
         let stored = self.dataset.grid()?.element();
         if !is_wide(stored) || self.dataset.cf_encoding()?.is_packed() || self.value_type(true)? == stored {

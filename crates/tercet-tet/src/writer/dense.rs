@@ -150,7 +150,7 @@ mod tests {
             cuts in prop::collection::vec(0usize..300, 0..6),
             swap: bool,
         ) {
-            let rows = Grid::new(ElementType::F32, &shape, &shape).unwrap().rows_within(chunk_bytes);
+            let rows = Grid::new(ElementType::F32, &shape, &shape).unwrap().blocks_of_rows(chunk_bytes);
             let count = shape.iter().product::<u64>() as usize;
             let values: Vec<f32> = (0..count).map(|n| if n % 7 == 3 { f32::NAN } else { f32::from(n as u16) - 9.5 }).collect();
             let start = || {

@@ -26,7 +26,7 @@ fn written<T: Scalar>(values: &[T], rounding: Rounding, attrs: &[(&str, &str)]) 
     File::from_bytes("a.tet", writer.finish().unwrap().output).unwrap()
 }
 
-fn largest_error<T: Scalar>(file: &File, values: &[T]) -> f64 {
+fn max_abs_error<T: Scalar>(file: &File, values: &[T]) -> f64 {
     let dataset = file.dataset("a").unwrap();
     let chunk = usize::try_from(dataset.chunk_shape()[0]).unwrap();
     let fill = |coords: &[u64], out: &mut [u8]| {
@@ -35,7 +35,7 @@ fn largest_error<T: Scalar>(file: &File, values: &[T]) -> f64 {
         out.copy_from_slice(&bytes[..out.len()]);
         Ok::<(), Error>(())
     };
-    dataset.largest_error(fill, &NoProgress).unwrap()
+    dataset.max_abs_error(fill, &NoProgress).unwrap()
 }
 
 proptest! {
@@ -51,9 +51,9 @@ proptest! {
         let singles: Vec<f32> = bits.iter().map(|&bits| f32::from_bits(bits as u32)).collect();
         let doubles: Vec<f64> = bits.iter().map(|&bits| f64::from_bits(bits)).collect();
         let rounding = Rounding::MaxError(error);
-        prop_assert!(largest_error(&written(&halves, rounding, &[]), &halves) <= error);
-        prop_assert!(largest_error(&written(&singles, rounding, &[]), &singles) <= error);
-        prop_assert!(largest_error(&written(&doubles, rounding, &[]), &doubles) <= error);
+        prop_assert!(max_abs_error(&written(&halves, rounding, &[]), &halves) <= error);
+        prop_assert!(max_abs_error(&written(&singles, rounding, &[]), &singles) <= error);
+        prop_assert!(max_abs_error(&written(&doubles, rounding, &[]), &doubles) <= error);
         // Statistics are those of the rounded values.
         let report = tercet_tet::verify(
             std::sync::Arc::new(tercet_core::source::Memory::new("a.tet", written_bytes(&singles, rounding))),

@@ -10,7 +10,7 @@ use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
 use tercet_core::threads::install;
 
-use super::stored::Stored;
+use super::stored::StoredBytes;
 use super::values::Values;
 use super::{Object, tensor};
 use crate::error::{Error, ErrorKind};
@@ -73,7 +73,7 @@ impl<'a> Object<'a> {
             }
         }
         if loaded.decoded.is_none() && values.has_masks() {
-            let stored = Stored::read(self.source, self.spans.region)?;
+            let stored = StoredBytes::read(self.source, self.spans.region)?;
             for (range, bytes) in ranges.iter().zip(&mut arrays) {
                 values.restore(&stored, range.start, bytes)?;
             }
@@ -282,14 +282,14 @@ impl<'a> Object<'a> {
     }
 
     /// Bytes of the payload, from memory if they are loaded.
-    fn payload_part(&self, loaded: &Loaded<'a>, bytes: Range<u64>) -> Result<Stored<'a>, ErrorKind> {
+    fn payload_part(&self, loaded: &Loaded<'a>, bytes: Range<u64>) -> Result<StoredBytes<'a>, ErrorKind> {
         let payload = self.spans.payload;
         if let Some(all) = &loaded.payload {
             let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());
             return Ok(all.slice(inside(bytes.start)..inside(bytes.end)));
         }
         let span = payload.slice(bytes.start, bytes.end.saturating_sub(bytes.start));
-        Ok(Stored::read(self.source, span.unwrap_or(Span::empty(payload.start())))?)
+        Ok(StoredBytes::read(self.source, span.unwrap_or(Span::empty(payload.start())))?)
     }
 
     /// The length of the payload in `stored`, where masks follow it.
@@ -304,7 +304,7 @@ struct Loaded<'a> {
     /// All values.
     decoded: Option<Buffer>,
     /// All stored bytes.
-    payload: Option<Stored<'a>>,
+    payload: Option<StoredBytes<'a>>,
 }
 
 /// Clears the bits after the last element.

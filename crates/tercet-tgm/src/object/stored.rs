@@ -7,12 +7,12 @@ use tercet_core::{ByteSource, SourceError, Span};
 
 /// Bytes of a source. Sources in memory lend them, others read them.
 #[derive(Clone, Debug)]
-pub(super) enum Stored<'a> {
+pub(super) enum StoredBytes<'a> {
     View(&'a [u8]),
     Read(Bytes),
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredBytes<'a> {
     pub(super) fn read(source: &'a dyn ByteSource, span: Span) -> Result<Self, SourceError> {
         match source.view(span) {
             Some(view) => Ok(Self::View(view)),
@@ -31,7 +31,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-impl Deref for Stored<'_> {
+impl Deref for StoredBytes<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {

@@ -50,7 +50,7 @@ pub struct Measured {
     /// The size of the values, divided by `bytes`.
     pub ratio: f64,
     /// The maximum error. Infinite, so null in JSON, if a NaN or infinity was lost.
-    pub largest_error: f64,
+    pub max_abs_error: f64,
     /// Megabytes of values encoded per second, in one run.
     pub encode_mb_s: f64,
     /// Megabytes of values decoded per second, in one run.
@@ -69,7 +69,7 @@ pub struct Measured {
 /// let plain = DataObjectDescriptor::new(DType::F64, [1000]);
 /// let advice = advise(&plain, &values, Some(0.01), &EncodeOptions::new(), &NoProgress)?;
 /// let chosen = advice.chosen().and_then(|chosen| chosen.measured).expect("storing the values unchanged is possible");
-/// assert!(chosen.largest_error <= 0.01 && chosen.ratio > 4.0);
+/// assert!(chosen.max_abs_error <= 0.01 && chosen.ratio > 4.0);
 /// # Ok::<(), tercet_core::progress::Cancelled>(())
 /// ```
 pub fn advise(
@@ -111,7 +111,7 @@ impl Advice {
 
     fn choose(&mut self, bound: f64) {
         let holds =
-            |candidate: &&mut Advised| candidate.measured.is_some_and(|found| found.largest_error <= bound);
+            |candidate: &&mut Advised| candidate.measured.is_some_and(|found| found.max_abs_error <= bound);
         let size = |candidate: &&mut Advised| candidate.measured.map_or(u64::MAX, |found| found.bytes);
         if let Some(best) = self.candidates.iter_mut().filter(holds).min_by_key(size) {
             best.chosen = true;
@@ -135,7 +135,7 @@ fn measure(
     let measured = Measured {
         bytes: trial.len(),
         ratio,
-        largest_error: deviation(candidate.descriptor.dtype, values, &decoded).largest,
+        max_abs_error: deviation(candidate.descriptor.dtype, values, &decoded).max,
         encode_mb_s: speed(values.len(), encoding),
         decode_mb_s: speed(values.len(), decoding),
     };
@@ -159,10 +159,10 @@ mod tests {
         let advised = |name: &str, found: Option<(u64, f64)>| Advised {
             name: name.to_owned(),
             lossless: false,
-            measured: found.map(|(bytes, largest_error)| Measured {
+            measured: found.map(|(bytes, max_abs_error)| Measured {
                 bytes,
                 ratio: 1.0,
-                largest_error,
+                max_abs_error,
                 encode_mb_s: 1.0,
                 decode_mb_s: 1.0,
             }),

@@ -162,7 +162,7 @@ fn lossy(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Vec<Da
             // Values with a common spacing, as those that were packed before, may be near multiples of a larger step.
             let larger = Step::larger(bound).into_iter();
             let larger = larger.filter(|step| extent.holds(&little, *step, bound)).take(LARGER_STEPS);
-            let within = Step::within(bound, STEPS);
+            let within = Step::at_most(bound, STEPS);
             tried.extend(larger.chain(within).filter(|step| Some(*step) != exact));
         }
         for step in tried {
@@ -222,7 +222,7 @@ const COARSE_RSI: u32 = 1024;
 const STEPS: usize = 3;
 /// The number of larger packing steps that are tried, and the largest in powers of two of the bound.
 const LARGER_STEPS: usize = 2;
-const LARGEST_STEP: i32 = 8;
+const MAX_STEP: i32 = 8;
 /// The decimal scales that are tried. Among these products of powers one is within a few percent of any number.
 const DECIMAL_SCALES: std::ops::RangeInclusive<i32> = -20..=20;
 
@@ -234,8 +234,8 @@ impl Step {
     /// Steps of more than twice the bound, largest first.
     fn larger(bound: f64) -> Vec<Self> {
         let mut steps = Vec::new();
-        for power in (1..=LARGEST_STEP).rev() {
-            for step in Self::within(bound * f64::exp2(f64::from(power)), STEPS) {
+        for power in (1..=MAX_STEP).rev() {
+            for step in Self::at_most(bound * f64::exp2(f64::from(power)), STEPS) {
                 if step.size() > 2.0 * bound && !steps.contains(&step) {
                     steps.push(step);
                 }
@@ -246,7 +246,7 @@ impl Step {
     }
 
     /// The `count` largest steps of at most twice the bound, largest first, and the power of two.
-    fn within(bound: f64, count: usize) -> Vec<Self> {
+    fn at_most(bound: f64, count: usize) -> Vec<Self> {
         let largest = 2.0 * bound;
         let step = |decimal: i32| {
             #[expect(clippy::cast_possible_truncation, reason = "logarithms of doubles are small")]
@@ -353,13 +353,13 @@ mod tests {
     fn steps_are_just_below_twice_the_bound() {
         for exponent in -60..60 {
             let bound = 10f64.powf(f64::from(exponent) / 7.0);
-            let steps = Step::within(bound, 3);
+            let steps = Step::at_most(bound, 3);
             assert!(steps.len() >= 3 && steps.iter().any(|step| step.decimal == 0), "{bound}: {steps:?}");
             assert!(steps.iter().all(|step| step.size() <= 2.0 * bound), "{bound}: {steps:?}");
             assert!(steps[0].size() > 1.9 * bound, "{bound}: {} {steps:?}", steps[0].size());
         }
-        assert_eq!(Step::within(0.5, 1)[0], Step { binary: 0, decimal: 0 });
-        assert_eq!(Step::within(0.1, 1)[0], Step { binary: 1, decimal: 1 });
+        assert_eq!(Step::at_most(0.5, 1)[0], Step { binary: 0, decimal: 0 });
+        assert_eq!(Step::at_most(0.1, 1)[0], Step { binary: 1, decimal: 1 });
     }
 
     /// Values near multiples of 1/128: a step of more than twice the bound holds it.

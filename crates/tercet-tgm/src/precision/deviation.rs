@@ -9,7 +9,7 @@ use tercet_core::DType;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Deviation {
     /// The maximum difference, rounded up. Infinite if a non-finite value was lost, added or changed.
-    pub largest: f64,
+    pub max: f64,
     /// The first element with that difference; if all differences are zero, the first element with changed bits.
     pub at: Option<u64>,
     /// Whether all bits are equal, except for NaN: zeros keep their sign.
@@ -17,7 +17,7 @@ pub struct Deviation {
 }
 
 /// No difference at all.
-const EXACT: Deviation = Deviation { largest: 0.0, at: None, is_exact: true };
+const EXACT: Deviation = Deviation { max: 0.0, at: None, is_exact: true };
 
 /// The number of values per parallel task.
 const PIECE: usize = 1 << 16;
@@ -25,7 +25,7 @@ const PIECE: usize = 1 << 16;
 /// Compares two arrays of one type, little-endian. NaN equals NaN. Arrays of different lengths differ infinitely.
 pub fn deviation(dtype: DType, original: &[u8], decoded: &[u8]) -> Deviation {
     if original.len() != decoded.len() {
-        return Deviation { largest: f64::INFINITY, at: None, is_exact: false };
+        return Deviation { max: f64::INFINITY, at: None, is_exact: false };
     }
     match dtype {
         DType::F16 => compare(original, decoded, 1, |b| f16::from_le_bytes(b).to_f64()),
@@ -65,9 +65,9 @@ fn compare<const N: usize>(
                 let found = difference(a, b);
                 let is_first = piece.is_exact && !(a.is_nan() && b.is_nan());
                 piece.is_exact &= !is_first;
-                if is_first || found > piece.largest {
+                if is_first || found > piece.max {
                     let element = ((at * PIECE + i) / parts) as u64;
-                    piece = Deviation { largest: found, at: Some(element), is_exact: false };
+                    piece = Deviation { max: found, at: Some(element), is_exact: false };
                 }
             }
         }
@@ -75,7 +75,7 @@ fn compare<const N: usize>(
     };
     let larger = |a: Deviation, b: Deviation| {
         let is_exact = a.is_exact && b.is_exact;
-        let larger = if a.largest < b.largest || a.is_exact { b } else { a };
+        let larger = if a.max < b.max || a.is_exact { b } else { a };
         Deviation { is_exact, ..larger }
     };
     let pieces = original.par_chunks(PIECE).zip(decoded.par_chunks(PIECE)).enumerate();
@@ -103,7 +103,7 @@ fn difference(a: f64, b: f64) -> f64 {
 
 fn same(original: &[u8], decoded: &[u8], bytes: usize) -> Deviation {
     let at = original.iter().zip(decoded).position(|(a, b)| a != b).map(|at| (at / bytes) as u64);
-    Deviation { largest: if at.is_some() { f64::INFINITY } else { 0.0 }, at, is_exact: at.is_none() }
+    Deviation { max: if at.is_some() { f64::INFINITY } else { 0.0 }, at, is_exact: at.is_none() }
 }
 
 #[cfg(test)]
@@ -119,18 +119,18 @@ mod tests {
     #[test]
     fn the_first_largest_counts() {
         let found = deviation_of(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.5, 3.0, 3.5]);
-        assert_eq!(found, Deviation { largest: 0.5, at: Some(1), is_exact: false });
+        assert_eq!(found, Deviation { max: 0.5, at: Some(1), is_exact: false });
         assert_eq!(deviation_of(&[1.0], &[1.0]), EXACT);
         assert_eq!(
             deviation_of(&[1.0, 0.0], &[1.0, -0.0]),
-            Deviation { largest: 0.0, at: Some(1), is_exact: false }
+            Deviation { max: 0.0, at: Some(1), is_exact: false }
         );
         let far = vec![0.0; 3 * PIECE];
         for changed in [0, PIECE, 2 * PIECE + 5] {
             let mut near = far.clone();
             near[changed] = -0.0;
             let at = Some(changed as u64);
-            assert_eq!(deviation_of(&far, &near), Deviation { largest: 0.0, at, is_exact: false });
+            assert_eq!(deviation_of(&far, &near), Deviation { max: 0.0, at, is_exact: false });
             near[3 * PIECE - 1] = 2.0;
             assert_eq!(deviation_of(&far, &near).at, Some(3 * PIECE as u64 - 1));
         }
@@ -141,9 +141,9 @@ mod tests {
         let (nan, inf) = (f64::NAN, f64::INFINITY);
         assert_eq!(deviation_of(&[nan, inf, -inf], &[-nan, inf, -inf]), EXACT);
         for (a, b) in [(nan, 0.0), (0.0, nan), (inf, -inf), (inf, f64::MAX), (1.0, inf)] {
-            assert_eq!(deviation_of(&[a], &[b]).largest, inf, "{a} {b}");
+            assert_eq!(deviation_of(&[a], &[b]).max, inf, "{a} {b}");
         }
-        assert_eq!(deviation_of(&[f64::MAX], &[-f64::MAX]).largest, inf, "overflow");
+        assert_eq!(deviation_of(&[f64::MAX], &[-f64::MAX]).max, inf, "overflow");
     }
 
     #[test]
@@ -158,12 +158,12 @@ mod tests {
 
     #[test]
     fn integers_and_bits_are_compared_too() {
-        assert_eq!(deviation(DType::I16, &[1, 0, 5, 0], &[1, 0, 2, 0]).largest, 3.0);
-        assert_eq!(deviation(DType::U64, &[0; 16], &[0; 16]).largest, 0.0);
+        assert_eq!(deviation(DType::I16, &[1, 0, 5, 0], &[1, 0, 2, 0]).max, 3.0);
+        assert_eq!(deviation(DType::U64, &[0; 16], &[0; 16]).max, 0.0);
         let mut other = [0; 16];
         other[9] = 1;
         let found = deviation(DType::U64, &[0; 16], &other);
-        assert_eq!(found, Deviation { largest: f64::INFINITY, at: Some(1), is_exact: false });
-        assert_eq!(deviation(DType::U8, &[0; 2], &[0; 3]).largest, f64::INFINITY);
+        assert_eq!(found, Deviation { max: f64::INFINITY, at: Some(1), is_exact: false });
+        assert_eq!(deviation(DType::U8, &[0; 2], &[0; 3]).max, f64::INFINITY);
     }
 }

@@ -32,7 +32,7 @@ pub struct ReindexOptions {
     pub rebuild: bool,
     /// Whether the index records when and by which program it was written.
     pub provenance: Provenance,
-    /// The largest sizes accepted of the messages that are read.
+    /// The maximum sizes accepted of the messages that are read.
     pub limits: Limits,
     /// Whether the index is a file of its own beside the file, `run.tgm.idx` for `run.tgm`, which does not change then.
     pub index_file: bool,
@@ -67,7 +67,7 @@ impl ReindexOptions {
         self
     }
 
-    /// Sets the largest sizes accepted.
+    /// Sets the maximum sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

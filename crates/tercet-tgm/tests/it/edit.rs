@@ -17,7 +17,7 @@ use crate::samples;
 
 /// The content of an object.
 #[derive(Debug, PartialEq)]
-struct Stored {
+struct StoredObject {
     descriptor: DataObjectDescriptor,
     bytes: Vec<u8>,
     hash: Option<u64>,
@@ -29,13 +29,13 @@ fn users(mut entry: Entry) -> Entry {
     entry
 }
 
-fn stored(message: &Message) -> Vec<Stored> {
+fn stored(message: &Message) -> Vec<StoredObject> {
     let one = |object: tercet_tgm::Object<'_>| {
         // Wrong szip offsets are corrected; another test checks that.
         let mut descriptor = object.descriptor().clone();
         let repaired = descriptor.params.remove("szip_block_offsets").is_some();
         let is_after = object.frame().header.flags.0 & 1 == 1;
-        Stored {
+        StoredObject {
             descriptor,
             bytes: object.stored().unwrap().to_vec(),
             hash: object.frame().hash().filter(|_| is_after && !repaired),
@@ -51,7 +51,7 @@ fn cbor(entry: &Entry) -> Vec<u8> {
 }
 
 /// Asserts that objects are unchanged.
-fn assert_same(found: &[Stored], before: &[&Stored], name: &str) {
+fn assert_same(found: &[StoredObject], before: &[&StoredObject], name: &str) {
     assert_eq!(found.len(), before.len(), "{name}");
     for (found, before) in found.iter().zip(before) {
         assert_eq!(found.descriptor, before.descriptor, "{name}");

@@ -18,8 +18,8 @@ Examples:
   tatami eval docs.tatami --queries topics.trec --qrels qrels.txt
   tatami eval docs.tatami --queries queries.tsv --qrels qrels.txt --rank bm25 --json
 
-Queries are TREC topics, or lines with an ID, a tab and a text; operators are ignored. Judgements are lines with query ID, iteration, \
-document ID and grade.";
+Queries are TREC topics or `ID<tab>QUERY` lines; operators are ignored. Judgments are TREC qrels lines: query ID, iteration, \
+document ID, grade.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Queries: TREC topics or tab-separated values
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// Relevance judgements in the TREC form
+    /// Relevance judgments in TREC qrels format
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
     /// Ranking function [default: all]

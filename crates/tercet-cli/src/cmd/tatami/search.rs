@@ -37,7 +37,7 @@ Examples:
   tatami search docs.tatami 'memory safety'
   tatami search docs.tatami '+borrow checker -unsafe' -n 20
   tatami search docs.tatami '\"open source\" AND (licence OR license)'
-  tatami search docs.tatami 'title:rust salvag* colour~1'
+  tatami search docs.tatami 'title:rust salvag* color~1'
   tatami search docs.tatami 'memory' --where 'norm_body > 100' --rank bm25 --json
   tatami search crawl/ 'memory'           all segments of a directory or collection, ranked as one
   tatami search shop.tatami 'lamp' --offset 10 --facet brand --sort price:desc
@@ -53,7 +53,7 @@ Query syntax:
   (a b) AND c     grouping
   title:a         in a field: title, body, anchor, url
   salvag*         terms with this prefix
-  colour~1        terms within 1 or 2 edits
+  color~1        terms within 1 or 2 edits
   a^2 b           a counts twice
   *, -a           all documents; all without a
   +x-ray, -3.14   a signed word of several terms is a phrase

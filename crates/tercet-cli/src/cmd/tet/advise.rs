@@ -56,7 +56,7 @@ struct TrialJson {
     automatic: bool,
     bytes: u64,
     ratio: f64,
-    largest_error: f64,
+    max_abs_error: f64,
     encode_mb_s: f64,
     decode_mb_s: f64,
     /// The options of `create` and `repack`.
@@ -121,7 +121,7 @@ impl AdviceJson {
                 max_error,
                 bytes: trial.measured.bytes,
                 ratio: rounded(trial.measured.ratio),
-                largest_error: trial.measured.largest_error,
+                max_abs_error: trial.measured.max_abs_error,
                 encode_mb_s: trial.measured.encode_mb_s.round(),
                 decode_mb_s: trial.measured.decode_mb_s.round(),
                 options,
@@ -160,7 +160,7 @@ impl Report {
                     trial.options.clone(),
                     human_size(trial.bytes),
                     format!("{:.0} %", trial.ratio * 100.0),
-                    significant(trial.largest_error),
+                    significant(trial.max_abs_error),
                     trial.encode_mb_s.to_string(),
                     trial.decode_mb_s.to_string(),
                 ]);

@@ -344,7 +344,7 @@ pub(crate) fn verify(
 ) -> Result<(), Failure> {
     for (array, storage) in arrays.iter().zip(stored) {
         let Some((rounding, error)) = &mut storage.rounding else { continue };
-        *error = convert::largest_error(&array.npy, &file.dataset(&array.name)?, progress)?;
+        *error = convert::max_abs_error(&array.npy, &file.dataset(&array.name)?, progress)?;
         check_error(file, &array.name, *rounding, *error)?;
     }
     Ok(())

@@ -22,10 +22,10 @@ const EXAMPLES: &str = "\
 Examples:
   tet plot weather.tet t2m --isel time=0                     a map in the terminal
   tet plot weather.tet t2m --sel lat=~52.5 --sel lon=~13.4   a series
-  tet plot weather.tet t2m --isel time=0 --png map.png       a picture
+  tet plot weather.tet t2m --isel time=0 --png map.png       a PNG image
 
-Values are decoded; missing ones are blank. Fields that are larger than the picture are reduced to means of blocks. NO_COLOR=1 draws with \
-characters instead of colours, COLORTERM=truecolor with 24-bit colours.";
+Values are decoded; missing ones are blank. Larger fields are reduced to block means. NO_COLOR=1 draws with \
+characters instead of colors, COLORTERM=truecolor with 24-bit colors.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -40,16 +40,16 @@ pub(crate) struct Args {
     /// Write a PNG image instead of text; `-` is standard output
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
-    /// Width in characters, or of an image in pixels [default: that of the terminal; 1000]
+    /// Width in characters, or pixels of a PNG image [default: width of the terminal; 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(20..=8192))]
     width: Option<u32>,
-    /// Height in lines without title and scale, or of an image in pixels [default: from the shape of the values]
+    /// Height in lines, or pixels of a PNG image [default: by the shape of the values]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=8192))]
     height: Option<u32>,
-    /// Colours of the values
+    /// Colormap
     #[arg(long, value_name = "NAME", default_value = "viridis")]
     cmap: ColormapName,
-    /// Min and max of the scale: `250..300` [default: those of the values]
+    /// Range of the color scale: `250..300` [default: min and max of the values]
     #[arg(long, value_name = "MIN..MAX", allow_hyphen_values = true, value_parser = parse_range)]
     range: Option<(f64, f64)>,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
-/// The name of a colour map.
+/// The name of a color map.
 #[derive(Clone, Copy, Debug)]
 struct ColormapName(Colormap);
 
@@ -91,7 +91,7 @@ struct ImageJson {
 }
 
 /// Values that are kept on each axis: more than a terminal or a default image shows.
-const MOST_VALUES: u64 = 2048;
+const MAX_VALUES: u64 = 2048;
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if args.png.is_none() {
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let source = must_be(args.input.source()?, Format::Tet)?;
     let file = File::from_source(source, read_options())?;
     let select = args.select.apply(file.dataset(&args.dataset)?)?;
-    let most = args.width.map_or(MOST_VALUES, |width| MOST_VALUES.max(width.into()));
+    let most = args.width.map_or(MAX_VALUES, |width| MAX_VALUES.max(width.into()));
     let plot = plot::from_tet(&select, most).map_err(explained)?.with_range(args.range);
     match output {
         None => out.line(plot.to_text(&args.text_options()).trim_end())?,
@@ -198,7 +198,7 @@ impl Args {
     }
 }
 
-/// The colours of standard output, by the usual environment variables.
+/// The colors of standard output, by the usual environment variables.
 fn colors() -> Colors {
     if anstream::AutoStream::choice(&std::io::stdout()) == anstream::ColorChoice::Never {
         return Colors::None;

@@ -41,7 +41,7 @@ enum Verb {
     /// List queries, newest first (default)
     List(List),
     /// Run a query again
-    Run(Run),
+    Run(RunArgs),
 }
 
 /// Queries printed by default.
@@ -68,7 +68,7 @@ struct List {
 }
 
 #[derive(Debug, clap::Args)]
-struct Run {
+struct RunArgs {
     /// Query number in the list with the same filters; 1 is the newest
     #[arg(value_name = "N")]
     number: usize,
@@ -137,7 +137,7 @@ fn clear(history: &History, out: &mut Ui) -> Result<Outcome, Failure> {
 }
 
 /// Runs a query again.
-fn rerun(args: &Run, history: &History, out: &mut Ui) -> Result<Outcome, Failure> {
+fn rerun(args: &RunArgs, history: &History, out: &mut Ui) -> Result<Outcome, Failure> {
     let kept = args.filter.select(history.entries()?, args.tet_filter.as_deref());
     let Some(entry) = args.number.checked_sub(1).and_then(|at| kept.get(at)) else {
         let found = match kept.len() {

@@ -28,6 +28,7 @@ mod text;
 
 pub(super) use document::Document;
 use result::Context;
+pub(super) use result::element;
 
 use super::history;
 

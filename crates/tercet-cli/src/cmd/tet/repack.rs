@@ -1,4 +1,4 @@
-//! `tet repack`: write datasets again, with another compression, rounding or chunk shape.
+//! `tet repack`: rewrite datasets with another compression, rounding or chunk shape.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tet repack run.tet small.tet                              zstd where it pays, raw chunks elsewhere
+  tet repack run.tet small.tet                              zstd if it shrinks the data, else raw chunks
   tet repack run.tet small.tet --compression zstd:19
   tet repack run.tet small.tet --dataset t2m --max-error 0.01
   tet repack run.tet maps.tet --dataset t2m --chunks 1,721,1440
 
-Attributes, axis names, labels and history are kept. Datasets that are not named are copied as they are stored. `tet \
+Attributes, axis names, labels and history are kept. Other datasets are copied as they are stored. `tet \
 advise` measures what the options save.";
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     output: OutputArgs,
-    /// Dataset to write again. Repeatable [default: all; for --max-error and --keep-bits: all floats that are not \
+    /// Dataset to repack. Repeatable [default: all; for --max-error and --keep-bits: all floats that are not \
     /// coordinates]
     #[arg(long, value_name = "NAME")]
     dataset: Vec<String>,
@@ -190,7 +190,7 @@ impl Plan {
     ) -> Result<(), Failure> {
         for ((name, _), storage) in self.datasets.iter().zip(storage) {
             let Some((rounding, error)) = &mut storage.rounding else { continue };
-            *error = old.dataset(name)?.largest_error_to(&new.dataset(name)?, bar)?;
+            *error = old.dataset(name)?.max_abs_error_to(&new.dataset(name)?, bar)?;
             check_error(new, name, *rounding, *error)?;
         }
         Ok(())

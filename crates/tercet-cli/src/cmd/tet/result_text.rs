@@ -1,10 +1,10 @@
 //! Results as text: one line for one value, tables for arrays.
 
+use tercet::core::escape;
 use tercet::core::num::{counted, saturating_usize};
-use tercet::core::tensor::f16;
-use tercet::core::{DType, Tensor, escape};
 use tercet::tet::{ResultArray, ResultDim, ResultValues, Results};
 
+use super::query::element;
 use crate::failure::Failure;
 use crate::render::{Table, exact, human_size, significant};
 use crate::ui::{DIM, HEADING, Ui, paint};
@@ -213,27 +213,5 @@ fn text(array: &ResultArray, at: usize, write: fn(f64) -> String) -> String {
             }
         }
         _ => String::new(),
-    }
-}
-
-/// An element of a tensor as text. Integers are printed exactly.
-fn element(values: &Tensor, at: usize, write: fn(f64) -> String) -> Option<String> {
-    macro_rules! whole {
-        ($type:ty) => {
-            values.as_slice::<$type>()?.get(at).map(ToString::to_string)
-        };
-    }
-    match values.dtype() {
-        DType::F16 => values.as_slice::<f16>()?.get(at).map(|half| write(half.to_f64())),
-        DType::F32 => values.as_slice::<f32>()?.get(at).map(|single| write(f64::from(*single))),
-        DType::F64 => values.as_slice::<f64>()?.get(at).map(|double| write(*double)),
-        DType::I16 => whole!(i16),
-        DType::I32 => whole!(i32),
-        DType::I64 => whole!(i64),
-        DType::U8 => whole!(u8),
-        DType::U16 => whole!(u16),
-        DType::U32 => whole!(u32),
-        DType::U64 => whole!(u64),
-        _ => None,
     }
 }

@@ -65,7 +65,7 @@ struct RoundingJson {
     max_error: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     keep_bits: Option<u32>,
-    largest_error: f64,
+    max_abs_error: f64,
 }
 
 impl Written {
@@ -104,12 +104,12 @@ impl Written {
                 compressed_bytes: choice.compressed_bytes,
                 ratio: (choice.ratio() * 1e4).round() / 1e4,
             });
-            added.rounding = storage.rounding.map(|(rounding, largest_error)| match rounding {
+            added.rounding = storage.rounding.map(|(rounding, max_abs_error)| match rounding {
                 Rounding::MaxError(error) => {
-                    RoundingJson { max_error: Some(error), keep_bits: None, largest_error }
+                    RoundingJson { max_error: Some(error), keep_bits: None, max_abs_error }
                 }
                 Rounding::KeepBits(bits) => {
-                    RoundingJson { max_error: None, keep_bits: Some(bits), largest_error }
+                    RoundingJson { max_error: None, keep_bits: Some(bits), max_abs_error }
                 }
             });
         }
@@ -203,7 +203,7 @@ impl Added {
             }
         });
         let rounding = self.rounding.as_ref().map(|rounding| {
-            let found = significant(rounding.largest_error);
+            let found = significant(rounding.max_abs_error);
             match (rounding.max_error, rounding.keep_bits) {
                 (Some(error), _) => format!("rounded, maximum error {error}; max error found: {found}"),
                 (None, bits) => {

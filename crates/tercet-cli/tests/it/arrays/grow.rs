@@ -43,7 +43,7 @@ fn values(dir: &TestDir, file: &str, dataset: &str) -> Vec<f32> {
 }
 
 /// The output with the names of files only.
-fn shown(result: &CommandOutput) -> String {
+fn output(result: &CommandOutput) -> String {
     format!("{}{}", result.err, result.out)
 }
 
@@ -52,7 +52,7 @@ fn append_along_an_axis() {
     let dir = weather();
     let result =
         dir.ok("append a.tet --along time --from t2m=t2m+.npy --from u10=u10+.npy --from time=time+.npy");
-    insta::assert_snapshot!("append_along", shown(&result));
+    insta::assert_snapshot!("append_along", output(&result));
     let expected: Vec<f32> = (0u8..24).chain(100..124).map(f32::from).collect();
     assert_eq!(values(&dir, "a.tet", "t2m"), expected);
     let file = dir.open("a.tet");
@@ -337,7 +337,7 @@ fn files_are_merged() {
     dir.ok("set a.tet --file title=A");
     dir.ok("set b.tet --file title=B source=b");
     let result = dir.ok("merge a.tet b.tet -o c.tet");
-    insta::assert_snapshot!("merged", shown(&result));
+    insta::assert_snapshot!("merged", output(&result));
     let file = dir.open("c.tet");
     assert_eq!(file.metadata().unwrap().file.attr("title").unwrap().text(), "A");
     assert_eq!(file.metadata().unwrap().file.attr("source").unwrap().text(), "b");

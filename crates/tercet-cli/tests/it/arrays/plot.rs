@@ -1,4 +1,4 @@
-//! `tet plot`: text without colour, PNG files, errors.
+//! `tet plot`: text without color, PNG files, errors.
 
 use super::{TestDir, npy};
 

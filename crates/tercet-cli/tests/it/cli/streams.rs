@@ -1,4 +1,4 @@
-//! Standard input, output and error: pipes, colour, interrupts.
+//! Standard input, output and error: pipes, color, interrupts.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -63,7 +63,7 @@ fn a_closed_pipe_is_not_an_error() {
 }
 
 #[test]
-fn colour_is_for_terminals() {
+fn color_is_for_terminals() {
     let dir = TestDir::with_weather();
     dir.damaged("weather.tet", "bad.tet", |bytes| bytes[4] = 9);
     for args in [&["info", "weather.tet"][..], &["verify", "bad.tet"], &["info", "bad.tet"], &["--help"]] {

@@ -31,14 +31,14 @@ fn create_uses_the_pipeline_of_advise() {
         );
         let best = chosen(&json);
         let bound_number: f64 = bound.parse().unwrap();
-        assert!(best["largest_error"].as_f64().unwrap() <= bound_number);
+        assert!(best["max_abs_error"].as_f64().unwrap() <= bound_number);
         for other in json["candidates"].as_array().unwrap() {
-            let holds = other["largest_error"].as_f64().unwrap() <= bound_number;
+            let holds = other["max_abs_error"].as_f64().unwrap() <= bound_number;
             assert!(!holds || other["bytes"].as_u64() >= best["bytes"].as_u64(), "{other}");
             assert!(
                 other["encode_mb_s"].as_f64().unwrap() > 0.0 && other["decode_mb_s"].as_f64().unwrap() > 0.0
             );
-            assert!(other["lossless"] == false || other["largest_error"] == 0.0, "{other}");
+            assert!(other["lossless"] == false || other["max_abs_error"] == 0.0, "{other}");
         }
         dir.ok(&format!("create a.tgm --force --max-error {bound} --from t=t.npy"));
         let message = dir.message("a.tgm", 0);
@@ -90,7 +90,7 @@ fn advise_accepts_any_array() {
     let result = dir.ok("advise inf.npy --max-error 0.01");
     assert!(result.err.contains("has NaN or infinities; `tgm create` requires"), "{}", result.err);
     let json: Json = serde_json::from_str(&dir.ok("advise inf.npy --json").out).unwrap();
-    assert_eq!((&json["has_masks"], &chosen(&json)["largest_error"]), (&true.into(), &0.0.into()));
+    assert_eq!((&json["has_masks"], &chosen(&json)["max_abs_error"]), (&true.into(), &0.0.into()));
 }
 
 #[test]

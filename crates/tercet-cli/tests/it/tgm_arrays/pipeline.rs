@@ -63,7 +63,7 @@ fn every_pipeline_round_trips() {
             assert_eq!(dir.ok(&args).err, "", "{args}");
             dir.ok("validate --full a.tgm");
             let found = dir.ok("extract a.tgm 0 -o -").bytes;
-            let error = deviation(DType::F64, &values, &found).largest;
+            let error = deviation(DType::F64, &values, &found).max;
             assert!(error <= bound, "{args}: {error}");
         }
     }

@@ -104,7 +104,7 @@ fn lossy_changes_need_permission() {
         assert_eq!(notes[1], format!("note: run.tgm: message 2, object 0 (`c`){reason} complex128"));
         let (before, after) = (arrays(&dir, "run.tgm"), arrays(&dir, "out.tgm"));
         for (number, (before, after)) in before.iter().zip(&after).enumerate() {
-            let error = deviation(before.0, &before.2, &after.2).largest;
+            let error = deviation(before.0, &before.2, &after.2).max;
             let is_packed = number % 2 == 0;
             assert!(before.0 == after.0 && (error > 0.0) == is_packed && error <= 0.1, "{number}: {error}");
         }
@@ -152,7 +152,7 @@ fn error_bounds_accumulate() {
     assert!((0.11..0.110_001).contains(&bound), "{bound}");
     dir.ok("repack b.tgm d.tgm --encoding simple_packing --bits 7 --lossy");
     for name in ["c.tgm", "d.tgm"] {
-        let error = deviation(DType::F64, &values, &dir.values(name, 0, 0)).largest;
+        let error = deviation(DType::F64, &values, &dir.values(name, 0, 0)).max;
         let bounds = ["max_error", "measured"].map(|key| precision(name, key).as_f64().unwrap());
         assert!(error <= bounds[0] && error <= bounds[1], "{name}: {error} {bounds:?}");
         dir.ok(&format!("validate {name} --against t.npy"));
@@ -196,7 +196,7 @@ fn repack_reports_json() {
     assert_eq!((&json["objects_repacked"], &json["objects_copied"]), (&2.into(), &2.into()));
     assert_eq!(json["bytes_before"], dir.read("run.tgm").len());
     assert_eq!(json["bytes_after"], dir.read("out.tgm").len());
-    assert!(json["ratio"].as_f64().unwrap() > 1.0 && json["largest_change"].as_f64().unwrap() > 0.0);
+    assert!(json["ratio"].as_f64().unwrap() > 1.0 && json["max_change"].as_f64().unwrap() > 0.0);
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn pack_run<K: Kernel, C: Container>(
 fn carry<K: Kernel, C: Container>(kernel: K, layout: &Layout, run: &[u8]) -> (u32, u32) {
     let mut packer = Packer::new(layout, 0);
     let block_bytes = layout.block * C::BYTES;
-    let mut range = (0, layout.largest_split().unwrap_or_default());
+    let mut range = (0, layout.max_split().unwrap_or_default());
     for index in (0..run.len().div_ceil(block_bytes)).rev() {
         if range.0 == range.1 {
             break;

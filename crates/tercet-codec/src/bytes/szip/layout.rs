@@ -30,9 +30,9 @@ impl Layout {
         (1 << self.id_bits) - 1
     }
 
-    /// The largest split that has an option ID; `None` with IDs of one bit.
+    /// The maximum split that has an option ID; `None` with IDs of one bit.
     #[inline(always)]
-    pub(super) fn largest_split(&self) -> Option<u32> {
+    pub(super) fn max_split(&self) -> Option<u32> {
         self.raw_id().checked_sub(2)
     }
 
@@ -76,11 +76,11 @@ impl Layout {
 pub(super) const SEGMENT: usize = 64;
 
 /// Maximum pair code that readers accept.
-pub(super) const LARGEST_PAIR: u64 = 90;
+pub(super) const MAX_PAIR: u64 = 90;
 
 /// The two values of every pair code of the second extension.
-pub(super) const PAIRS: [(u8, u8); LARGEST_PAIR as usize + 1] = {
-    let mut pairs = [(0, 0); LARGEST_PAIR as usize + 1];
+pub(super) const PAIRS: [(u8, u8); MAX_PAIR as usize + 1] = {
+    let mut pairs = [(0, 0); MAX_PAIR as usize + 1];
     let (mut code, mut sum, mut second) = (0, 0, 0);
     while code < pairs.len() {
         pairs[code] = (sum - second, second);

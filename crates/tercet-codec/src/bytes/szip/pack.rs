@@ -7,7 +7,7 @@
 use super::bits::{MAX_PUT, Writer};
 use super::container::Container;
 use super::kernel::Kernel;
-use super::layout::{LARGEST_PAIR, Layout, SEGMENT};
+use super::layout::{Layout, MAX_PAIR, SEGMENT};
 
 /// State between blocks.
 #[derive(Debug)]
@@ -108,13 +108,13 @@ impl Packer {
     /// The length is convex in the split, so one direction suffices: while there are as many quotient bits as values, no smaller
     /// split is shorter, otherwise no larger one.
     #[inline(always)]
-    fn best_split(&self, count: usize, from: u32, largest: u32) -> (u32, u64) {
+    fn best_split(&self, count: usize, from: u32, max: u32) -> (u32, u64) {
         let count = count as u64;
         let mut split = from;
         let mut quotients = self.quotients(split);
         let mut best = quotients + count * u64::from(split + 1);
         if quotients >= count {
-            while quotients >= count && split < largest {
+            while quotients >= count && split < max {
                 quotients = self.quotients(split + 1);
                 let bits = quotients + count * u64::from(split + 2);
                 if bits >= best {
@@ -143,7 +143,7 @@ impl Packer {
         last: Option<&[u8]>,
         raw: &[u8],
     ) -> Option<(u32, u32)> {
-        let largest = self.layout.largest_split()?;
+        let max = self.layout.max_split()?;
         if let Some(last) = last {
             kernel.load::<C>(&self.layout, last, std::slice::from_mut(&mut self.before));
         }
@@ -152,7 +152,7 @@ impl Packer {
             return None;
         }
         let count = self.layout.block - usize::from(self.layout.preprocess && last.is_none());
-        Some((self.best_split(count, 0, largest).0, self.best_split(count, largest, largest).0))
+        Some((self.best_split(count, 0, max).0, self.best_split(count, max, max).0))
     }
 }
 
@@ -222,8 +222,8 @@ fn put_block<K: Kernel>(kernel: K, packer: &mut Packer, writer: &mut Writer, ref
     let skipped = usize::from(reference.is_some());
     let count = layout.block - skipped;
     let raw_bits = count as u64 * u64::from(layout.bits);
-    let (split, split_bits) = match layout.largest_split() {
-        Some(largest) => packer.best_split(count, packer.split, largest),
+    let (split, split_bits) = match layout.max_split() {
+        Some(max) => packer.best_split(count, packer.split, max),
         None => (0, u64::MAX),
     };
     packer.split = split;
@@ -270,7 +270,7 @@ fn pair_bits(values: &[u32]) -> u64 {
     let mut bits = 1;
     for pair in values.chunks_exact(2) {
         // Checked first: the code of two large values overflows.
-        if pair[0].max(pair[1]) > LARGEST_PAIR as u32 || pair_code(pair) > LARGEST_PAIR {
+        if pair[0].max(pair[1]) > MAX_PAIR as u32 || pair_code(pair) > MAX_PAIR {
             return u64::MAX;
         }
         bits += pair_code(pair) + 1;

@@ -124,9 +124,9 @@ fn block<K: Kernel>(
         let split = id - 1;
         let values = &mut scratch.values[skipped..];
         let low = quotients(kernel, stored, at, count, values)?;
-        let largest = layout.max >> split;
+        let max = layout.max >> split;
         // The codes together are seldom longer than one of them may be.
-        if low - at > u64::from(largest) && values[..count].iter().any(|&value| value > largest) {
+        if low - at > u64::from(max) && values[..count].iter().any(|&value| value > max) {
             return Err(Fault::Value);
         }
         kernel.join(stored, low, split, count, values);

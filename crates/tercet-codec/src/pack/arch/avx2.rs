@@ -28,7 +28,7 @@ const GROUP: usize = 8;
 struct Quantiser<'a, const NOTE: bool> {
     reference: __m256d,
     scale: __m256d,
-    largest: __m256d,
+    max: __m256d,
     almost_half: __m256d,
     /// The difference of every value and itself: NaN if the value is not finite.
     differences: __m256d,
@@ -40,11 +40,11 @@ impl<'a, const NOTE: bool> Quantiser<'a, NOTE> {
     #[target_feature(enable = "avx2")]
     fn new(rule: &Forward, seen: &'a mut [u8]) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "exact up to 52 bits")]
-        let largest = rule.largest as f64;
+        let max = rule.max as f64;
         Self {
             reference: _mm256_set1_pd(rule.reference),
             scale: _mm256_set1_pd(rule.scale),
-            largest: _mm256_set1_pd(largest),
+            max: _mm256_set1_pd(max),
             almost_half: _mm256_set1_pd(ALMOST_HALF),
             differences: _mm256_setzero_pd(),
             seen: seen.iter_mut(),
@@ -68,7 +68,7 @@ impl<'a, const NOTE: bool> Quantiser<'a, NOTE> {
             self.differences = _mm256_or_pd(self.differences, differences);
         }
         let scaled = _mm256_mul_pd(_mm256_sub_pd(values, self.reference), self.scale);
-        let clamped = _mm256_max_pd(_mm256_min_pd(scaled, self.largest), _mm256_setzero_pd());
+        let clamped = _mm256_max_pd(_mm256_min_pd(scaled, self.max), _mm256_setzero_pd());
         _mm256_add_pd(clamped, self.almost_half)
     }
 

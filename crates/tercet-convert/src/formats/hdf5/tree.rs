@@ -27,7 +27,7 @@ const NOT_A_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variab
 /// The layout of datasets that are made of parts of other datasets.
 const VIRTUAL: u8 = 3;
 
-struct Found {
+struct DatasetEntry {
     path: String,
     dataset: Dataset,
 }
@@ -44,7 +44,7 @@ struct Walk<'a> {
     file: &'a Hdf5File,
     /// NetCDF-4 stores empty attributes with a null dataspace.
     is_netcdf: bool,
-    datasets: Vec<Found>,
+    datasets: Vec<DatasetEntry>,
     attrs: Vec<Attr>,
     unreadable: Vec<(String, String)>,
     groups: BTreeSet<u64>,
@@ -106,7 +106,7 @@ impl Walk<'_> {
         for link in links {
             let path = joined(&link.name);
             match self.child(group, &link.name, &link.target) {
-                Ok(Child::Dataset(dataset)) => self.datasets.push(Found { path, dataset: *dataset }),
+                Ok(Child::Dataset(dataset)) => self.datasets.push(DatasetEntry { path, dataset: *dataset }),
                 Ok(Child::Group(inner)) => groups.push((path, inner)),
                 Ok(Child::Other) => {}
                 Err(reason) => self.unreadable.push((path, reason)),
@@ -183,7 +183,7 @@ impl Walk<'_> {
         let mut header =
             Header { format: format.to_owned(), attrs: std::mem::take(&mut self.attrs), ..Header::default() };
         let mut datasets = Vec::new();
-        for Found { path, dataset } in std::mem::take(&mut self.datasets) {
+        for DatasetEntry { path, dataset } in std::mem::take(&mut self.datasets) {
             if scales.is_dimension_only(&path) {
                 continue;
             }
@@ -278,9 +278,9 @@ struct Scale {
 }
 
 impl Scales {
-    fn new(datasets: &[Found]) -> Self {
+    fn new(datasets: &[DatasetEntry]) -> Self {
         let mut paths = BTreeMap::new();
-        for (position, Found { path, dataset }) in datasets.iter().enumerate() {
+        for (position, DatasetEntry { path, dataset }) in datasets.iter().enumerate() {
             let text =
                 |name: &str| dataset.attribute(name).and_then(|item| item.read_string()).unwrap_or_default();
             if text("CLASS") != "DIMENSION_SCALE" {

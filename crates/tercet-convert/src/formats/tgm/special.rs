@@ -40,7 +40,7 @@ pub(crate) struct Axis {
     pub(crate) attrs: Vec<Attr>,
 }
 
-fn kind_name(kind: Kind) -> String {
+fn type_name(kind: Kind) -> String {
     kind.to_string()
 }
 
@@ -112,7 +112,7 @@ impl Special {
         let dims = self.dims.iter().map(|dim| dim.as_str().into()).collect();
         map.insert("dims".to_owned(), Value::Array(dims));
         if let Some(kind) = self.kind {
-            map.insert("kind".to_owned(), kind_name(kind).into());
+            map.insert("kind".to_owned(), type_name(kind).into());
         }
         if !self.attrs.is_empty() {
             map.insert("attrs".to_owned(), attrs_value(&self.attrs));
@@ -125,7 +125,7 @@ impl Special {
                 let mut map: BTreeMap<String, Value> =
                     [("name".to_owned(), axis.name.as_str().into())].into();
                 if let Some(kind) = axis.kind {
-                    map.insert("dtype".to_owned(), kind_name(kind).into());
+                    map.insert("dtype".to_owned(), type_name(kind).into());
                 }
                 if !axis.attrs.is_empty() {
                     map.insert("attrs".to_owned(), attrs_value(&axis.attrs));

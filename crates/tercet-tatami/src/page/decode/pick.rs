@@ -9,7 +9,7 @@ use tercet_codec::ints::{self, Scheme};
 use tercet_codec::varint;
 use tercet_core::Reason;
 
-use super::{Page, as_bits, gather, is_stream_type, scheme};
+use super::{Page, as_bits, is_stream_type, scheme, take};
 use crate::column::{Column, Strings, Values};
 use crate::error::ErrorKind;
 use crate::schema::Type;
@@ -86,7 +86,7 @@ impl Page<'_> {
                     out.push(strings.get(*code as usize));
                 }
             }
-            (dictionary, out) => gather(dictionary, &codes, out),
+            (dictionary, out) => take(dictionary, &codes, out),
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ fn find_values(bytes: &[u8], buffer: u32, views: &mut [View]) -> Result<(), Code
 }
 
 /// Appends the strings of codes, which are in range, without copying.
-pub(super) fn gather(dictionary: &Strings, codes: &[u32], out: &mut Strings) {
+pub(super) fn take(dictionary: &Strings, codes: &[u32], out: &mut Strings) {
     let Some(buffer) = dictionary.shared_buffer() else {
         out.push_empty(codes.len());
         return;

@@ -54,7 +54,7 @@ pub(super) fn layout(
     let most = job.dataset.file.options.limits.chunk_bytes;
     let whole = Grid::new(dtype, &shape, &shape)
         .map_err(|reason| LayoutError::Dataset { dataset: name.clone(), reason })?;
-    let id = layout.dataset(&name, dtype, &shape, whole.rows_within(most))?;
+    let id = layout.dataset(&name, dtype, &shape, whole.blocks_of_rows(most))?;
     let mut metadata = Metadata::default();
     metadata.datasets.insert(name.clone(), info(job));
     layout.metadata(metadata)?;

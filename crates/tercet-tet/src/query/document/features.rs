@@ -136,7 +136,7 @@ pub(crate) struct GroupBy {
 struct GroupByObject {
     /// The kind of group.
     #[serde(rename = "by")]
-    _by: By,
+    _by: GroupKey,
     /// The axes.
     #[schemars(length(min = 1, max = MAX_AXES))]
     axes: Vec<AxisToken>,
@@ -145,7 +145,7 @@ struct GroupByObject {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-enum By {
+enum GroupKey {
     Labels,
 }
 

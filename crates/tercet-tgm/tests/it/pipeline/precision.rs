@@ -29,10 +29,10 @@ proptest! {
         let message = message_of(&descriptor, &raw, &options).unwrap();
         let array = message.object(0).unwrap().decode().unwrap();
         let found = deviation(DType::F64, &raw, array.bytes());
-        prop_assert!(found.largest <= bound, "{found:?}");
+        prop_assert!(found.max <= bound, "{found:?}");
         let record = &message.metadata().base[0][PRECISION];
         prop_assert_eq!(record.get("max_error").unwrap().as_f64(), Some(bound));
-        prop_assert_eq!(record.get("measured").unwrap().as_f64(), Some(found.largest));
+        prop_assert_eq!(record.get("measured").unwrap().as_f64(), Some(found.max));
     }
 }
 

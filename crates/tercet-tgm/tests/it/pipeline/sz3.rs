@@ -20,7 +20,7 @@ fn error_bounds_hold() {
         let object = message.object(0).unwrap();
         let whole = object.decode().unwrap();
         let found = deviation(DType::F64, &values, whole.bytes());
-        assert!(found.largest <= bound, "{found:?}");
+        assert!(found.max <= bound, "{found:?}");
         let ranges = object.decode_ranges(&[7..17]).unwrap();
         assert_eq!(ranges.arrays[0].bytes(), &whole.bytes()[56..136]);
     }

@@ -20,12 +20,12 @@ pub(super) fn format(context: &Context<'_>) -> String {
     // Writing to a String cannot fail.
     let _ = match context.result {
         None => write!(line, " validated hint=pass --tet PATH for catalog and read_plan"),
-        Some(result) => write!(line, " {}", words(context, result).join(" ")),
+        Some(result) => write!(line, " {}", fields(context, result).join(" ")),
     };
     line
 }
 
-fn words(context: &Context<'_>, result: &QueryResult<'_>) -> Vec<String> {
+fn fields(context: &Context<'_>, result: &QueryResult<'_>) -> Vec<String> {
     let strategy = format!("memory_strategy={}", result.memory_strategy().unwrap_or_default());
     if let Some(alignment) = &result.alignment {
         let status = if alignment.aligned { "aligned" } else { "mismatch" };

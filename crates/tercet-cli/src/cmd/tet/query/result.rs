@@ -196,7 +196,7 @@ impl List<'_> {
 }
 
 /// An element of a tensor as text. Integers are printed exactly.
-fn element(values: &Tensor, at: usize, write: Write) -> Option<String> {
+pub(in crate::cmd::tet) fn element(values: &Tensor, at: usize, write: fn(f64) -> String) -> Option<String> {
     macro_rules! whole {
         ($type:ty) => {
             values.as_slice::<$type>()?.get(at).map(ToString::to_string)

@@ -69,7 +69,7 @@ fn cells(trial: &Advised) -> [String; 7] {
             name,
             found.bytes.to_string(),
             format!("{:.2}", found.ratio),
-            significant(found.largest_error),
+            significant(found.max_abs_error),
             format!("{:.0}", found.encode_mb_s),
             format!("{:.0}", found.decode_mb_s),
         ],

@@ -57,7 +57,7 @@ fn round_trip(kind: &str, name: &str, bound: f64) -> Tested {
     let (descriptor, values) = sample(kind, name);
     let message = message(&descriptor, &values, &EncodeOptions::new())?;
     let array = message.object(0).and_then(|object| object.decode()).map_err(error_text)?;
-    let found = deviation(descriptor.dtype, &values, array.bytes()).largest;
+    let found = deviation(descriptor.dtype, &values, array.bytes()).max;
     if found <= bound { Ok(()) } else { Err(format!("values changed by {found}")) }
 }
 

@@ -26,10 +26,10 @@ pub(in crate::cmd::tgm) struct Repacker<'a> {
 }
 
 /// A repacked object.
-struct Stored {
+struct RepackedObject {
     descriptor: DataObjectDescriptor,
     payload: Vec<u8>,
-    /// The largest change of a value; `None` for a copied object.
+    /// The maximum change of a value; `None` for a copied object.
     change: Option<f64>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Repacker<'a> {
             match one.change {
                 Some(change) => {
                     tally.repacked += 1;
-                    tally.largest_change = tally.largest_change.max(change);
+                    tally.max_change = tally.max_change.max(change);
                     let recorded = self.record(&one, change, &mut metadata, stored.len());
                     recorded.map_err(|reason| {
                         Failure::request(format!("{}: {reason}", label(message, &object)))
@@ -98,7 +98,12 @@ impl<'a> Repacker<'a> {
         Ok(bytes)
     }
 
-    fn object(&self, message: &Message, object: &Object<'_>, out: &mut Ui) -> Result<Stored, Failure> {
+    fn object(
+        &self,
+        message: &Message,
+        object: &Object<'_>,
+        out: &mut Ui,
+    ) -> Result<RepackedObject, Failure> {
         match self.repack(message, object) {
             Ok(stored) => Ok(stored),
             Err(Refusal::Failed(failure)) => Err(*failure),
@@ -107,12 +112,12 @@ impl<'a> Repacker<'a> {
                 let label = label(message, object);
                 out.note(format_args!("note: {label}: copied unchanged: {reason}"))?;
                 let (descriptor, payload) = (object.descriptor().clone(), object.stored()?.to_vec());
-                Ok(Stored { descriptor, payload, change: None })
+                Ok(RepackedObject { descriptor, payload, change: None })
             }
         }
     }
 
-    fn repack(&self, message: &Message, object: &Object<'_>) -> Result<Stored, Refusal> {
+    fn repack(&self, message: &Message, object: &Object<'_>) -> Result<RepackedObject, Refusal> {
         let pipeline = &self.repacking.pipeline;
         let label = || label(message, object);
         let found = object.descriptor().dtype;
@@ -157,13 +162,13 @@ impl<'a> Repacker<'a> {
         values: &[u8],
         label: &dyn Fn() -> String,
         number: u64,
-    ) -> Result<Stored, Refusal> {
+    ) -> Result<RepackedObject, Refusal> {
         let pipeline = &self.repacking.pipeline;
         let wrong = |error: PipelineError| refusal(error, label, number);
         if let Some(bound) = pipeline.max_error().filter(|_| !pipeline.has_stages()) {
             let chosen = choose(descriptor, values, bound, &self.options).map_err(wrong)?;
             let (descriptor, payload) = (chosen.trial.descriptor, chosen.trial.stored);
-            return Ok(Stored { descriptor, payload, change: Some(chosen.error) });
+            return Ok(RepackedObject { descriptor, payload, change: Some(chosen.error) });
         }
         let trial = Candidate::given(descriptor).encode(values, &self.options).map_err(wrong)?;
         let found = deviation(descriptor.dtype, values, &trial.decode().map_err(wrong)?);
@@ -173,16 +178,16 @@ impl<'a> Repacker<'a> {
             None => 0.0,
         };
         let must_be_exact = allowed <= 0.0 && !found.is_exact;
-        if found.largest > allowed || must_be_exact {
-            return Err(changed(&label(), found.largest, found.at, pipeline.max_error()).into());
+        if found.max > allowed || must_be_exact {
+            return Err(changed(&label(), found.max, found.at, pipeline.max_error()).into());
         }
-        Ok(Stored { descriptor: trial.descriptor, payload: trial.stored, change: Some(found.largest) })
+        Ok(RepackedObject { descriptor: trial.descriptor, payload: trial.stored, change: Some(found.max) })
     }
 
     /// Updates the recorded error of an object: the old bound and measurement plus the new ones.
     fn record(
         &self,
-        stored: &Stored,
+        stored: &RepackedObject,
         change: f64,
         metadata: &mut GlobalMetadata,
         object: usize,
@@ -252,13 +257,13 @@ fn refusal(error: PipelineError, label: &dyn Fn() -> String, object: u64) -> Ref
 }
 
 /// The error of a changed value.
-fn changed(label: &str, largest: f64, at: Option<u64>, bound: Option<f64>) -> Failure {
+fn changed(label: &str, change: f64, at: Option<u64>, bound: Option<f64>) -> Failure {
     let element = at.map_or_else(|| "a value".to_owned(), |at| format!("element {at}"));
-    let by = match largest {
-        largest if !largest.is_finite() => "to or from a non-finite value".to_owned(),
+    let by = match change {
+        change if !change.is_finite() => "to or from a non-finite value".to_owned(),
         // A change of zero: only the sign differs.
-        largest if largest <= 0.0 => "its sign".to_owned(),
-        largest => format!("by {}", exact(largest)),
+        change if change <= 0.0 => "its sign".to_owned(),
+        change => format!("by {}", exact(change)),
     };
     let message = format!("{label}: {element} would change {by}");
     match bound {

@@ -15,7 +15,7 @@ pub(in crate::cmd::tgm) struct Tally {
     pub(super) bytes_before: u64,
     pub(super) bytes_after: u64,
     /// The largest change of a value.
-    pub(super) largest_change: f64,
+    pub(super) max_change: f64,
 }
 
 /// The JSON summary.
@@ -30,13 +30,13 @@ pub(in crate::cmd::tgm) struct RepackJson<'a> {
     /// `None` if nothing was written.
     ratio: Option<f64>,
     /// `None` if infinite.
-    largest_change: Option<f64>,
+    max_change: Option<f64>,
 }
 
 impl Tally {
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
     pub(in crate::cmd::tgm) fn to_json(self, file: &str) -> RepackJson<'_> {
-        let Self { messages, repacked, copied, bytes_before, bytes_after, largest_change } = self;
+        let Self { messages, repacked, copied, bytes_before, bytes_after, max_change } = self;
         RepackJson {
             file,
             messages,
@@ -45,7 +45,7 @@ impl Tally {
             bytes_before,
             bytes_after,
             ratio: (bytes_after > 0).then(|| bytes_before as f64 / bytes_after as f64),
-            largest_change: Some(largest_change).filter(|change| change.is_finite()),
+            max_change: Some(max_change).filter(|change| change.is_finite()),
         }
     }
 
@@ -54,7 +54,7 @@ impl Tally {
         let Self { messages, bytes_before, bytes_after, .. } = *self;
         let plural = if messages == 1 { "" } else { "s" };
         let (before, after) = (human_size(bytes_before), human_size(bytes_after));
-        let (ratio, change) = (ratio(bytes_before, bytes_after), exact(self.largest_change));
+        let (ratio, change) = (ratio(bytes_before, bytes_after), exact(self.max_change));
         format!("{file}: {messages} message{plural}, {before} → {after}, ratio {ratio}, max change {change}")
     }
 }

@@ -118,10 +118,10 @@ pub(super) fn compare(
             let widened = widened.map_err(|reason| Failure::request(format!("{label}: {reason}")))?;
             deviation(DType::F64, &widened, decoded.bytes())
         };
-        comparison.measured = Some(found.largest).filter(|largest| largest.is_finite());
+        comparison.measured = Some(found.max).filter(|error| error.is_finite());
         comparison.element = found.at;
         // A bound of 0 compares the sign of zeros, too.
-        comparison.holds = found.largest <= bound && (bound > 0.0 || found.is_exact);
+        comparison.holds = found.max <= bound && (bound > 0.0 || found.is_exact);
     }
     Ok(comparison)
 }
