@@ -13,7 +13,7 @@ use tercet_core::{ByteSource, Class, Limits, Span};
 
 use crate::error::{Batch, Error, ErrorKind, from_arrow};
 
-mod check;
+mod batch_header;
 mod layout;
 mod schema;
 
@@ -182,8 +182,8 @@ impl Batches {
             None => layout::Columns::Rows(&self.schema),
             Some(dictionary) => layout::Columns::Dictionary(&self.schema, dictionary.id()),
         };
-        check::batch(&data, &body, self.limits)
-            .and_then(|lens| check::buffers(&columns, &data, &lens, version))
+        batch_header::batch(&data, &body, self.limits)
+            .and_then(|lens| batch_header::buffers(&columns, &data, &lens, version))
             .map_err(|error| error.at(name, kind, index, span))?;
         let in_arrow = |error| from_arrow(name, error);
         if let Some(dictionary) = dictionary {

@@ -46,7 +46,7 @@ impl Limits {
         }
     }
 
-    /// One limit for all purposes: what `--max-memory` sets.
+    /// One limit for all purposes.
     pub const fn uniform(bytes: u64) -> Self {
         Self {
             metadata_bytes: bytes,

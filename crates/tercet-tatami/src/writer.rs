@@ -26,8 +26,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch_validation;
 mod blobs;
-mod check;
 mod chunk;
 mod close;
 mod compress;
@@ -53,8 +53,8 @@ use crate::search::inverted::Inverted;
 use crate::wire::footer;
 use crate::wire::header;
 use crate::wire::ids::Codec;
+use batch_validation::Order;
 use blobs::BlobRuns;
-use check::Order;
 use chunk::ColumnWriter;
 pub(crate) use compress::{Choice, Compressor};
 use group::Group;
@@ -63,7 +63,7 @@ pub use options::{Profile, Provenance, WriterOptions};
 /// Validates a batch and returns its number of rows.
 #[cfg(any(unix, windows))]
 pub(crate) fn check_batch(schema: &Schema, batch: &[Column]) -> Result<usize, crate::error::BatchError> {
-    check::batch(schema, batch)
+    batch_validation::batch(schema, batch)
 }
 
 /// The estimated size of a column in memory.
@@ -215,7 +215,7 @@ impl<S: Sink> Writer<S> {
 
     pub(crate) fn append_batch(&mut self, batch: &[Column]) -> Result<(), ErrorKind> {
         self.check_usable()?;
-        let rows = check::batch(&self.schema, batch)?;
+        let rows = batch_validation::batch(&self.schema, batch)?;
         if let Some(order) = &mut self.order {
             order.check(&self.schema, batch, self.rows)?;
         }

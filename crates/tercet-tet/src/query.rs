@@ -9,7 +9,6 @@
 //! | `run` | request → plan and result |
 
 pub(crate) mod alignment;
-mod check;
 pub(crate) mod de;
 pub(crate) mod document;
 pub(crate) mod error;
@@ -22,6 +21,7 @@ mod run;
 mod schema;
 mod source;
 pub(crate) mod tree;
+mod validate;
 
 #[cfg(test)]
 mod tests;
@@ -73,7 +73,7 @@ impl Query {
         let source = Source::parse(text, syntax)?;
         let document: Document = de::from_node(&source.tree, &source.text)?;
         let flat = flat::flatten(&document, &source)?;
-        check::check(&document, &flat, &source)?;
+        validate::check(&document, &flat, &source)?;
         let values = match (document.raw, document.skipna) {
             (Some(true), Some(true)) => {
                 let reason = QueryErrorKind::invalid("cannot be used together with `raw`");

@@ -672,7 +672,7 @@ fn dev_stdout_is_standard_output() {
         ("tgm", "set -s k=v a.tgm -o OUT --reproducible"),
         ("tgm", "merge a.tgm -o OUT --reproducible"),
         ("tgm", "reshuffle a.tgm -o OUT --reproducible"),
-        ("tgm", "repack a.tgm -o OUT --reproducible"),
+        ("tgm", "repack a.tgm -o OUT --reproducible --compression zstd"),
         ("tgm", "repair a.tgm -o OUT"),
         ("tatami", "create OUT --from rows.jsonl"),
         ("tatami", "index rows.jsonl -o OUT"),

@@ -7,8 +7,8 @@
 //!
 //! The head of a record is written last, so records are spooled to temporary files; one stored posting list is in memory.
 
-mod lists;
 mod part;
+mod posting_lists;
 mod term_dictionary;
 
 use std::path::Path;
@@ -17,8 +17,8 @@ use super::access::{AccessWriter, DictionaryIndex, LengthsWriter};
 use super::live::Live;
 use super::terms::Entry;
 use crate::error::ErrorKind;
-use lists::Lists;
 pub(crate) use part::Part;
+use posting_lists::Lists;
 use term_dictionary::TermDictionaryWriter;
 
 /// Writes the terms of a segment and their postings.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tercet_codec::varint;
 
-use super::check::MAX_ELEMENTS;
+use super::batch_validation::MAX_ELEMENTS;
 use crate::column::{Bitmap, Column, Values};
 use crate::schema::{Field, Schema, Type};
 

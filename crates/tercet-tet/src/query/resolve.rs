@@ -12,11 +12,11 @@ use tercet_core::tensor::{AxisSlice, IndexSlice, SelectionError};
 use tercet_core::{ElementType, Selection, escape};
 
 use super::Query;
-use super::check::{check_order, check_step};
 use super::document::{AxisEntry, AxisObject, AxisToken, LabelValue, Nullable, Position, Selecting};
 use super::error::{QueryError, QueryErrorKind, excerpt};
 use super::operation::{Kind, Scalar};
 use super::resolved::{Filter, Operation, Positions, Resolved, Values};
+use super::validate::{check_order, check_step};
 use crate::compute::{Label, LabelSelection};
 use crate::error::{Error, ErrorKind};
 use crate::file::Dataset;

@@ -9,7 +9,7 @@ use tercet::tgm::{
 use crate::compression::{Leveled, leveled};
 use crate::failure::Failure;
 
-mod check;
+mod dependencies;
 
 /// The heading under which help lists these options.
 const HEADING: &str = "Pipeline (encoding, filter, compression)";
@@ -174,7 +174,7 @@ impl Pipeline {
 
     /// Rejects options of stages that are not selected.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        check::check(self)
+        dependencies::check(self)
     }
 
     /// Adds the pipeline to the descriptor of an uncompressed object.

@@ -27,7 +27,7 @@ impl Axes {
     }
 }
 
-/// The axes of `axis` or `axes`; [`check`](crate::query::check) rejects both together.
+/// The axes of `axis` or `axes`; [`validate`](crate::query::validate) rejects both together.
 fn either(axis: Option<&Axes>, axes: Option<&Axes>) -> Vec<AxisToken> {
     axis.or(axes).map(|axes| axes.0.clone()).unwrap_or_default()
 }
