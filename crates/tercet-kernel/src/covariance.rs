@@ -1,6 +1,10 @@
 //! Covariance and correlation matrices.
 
 use crate::simd::{Work, vectorized};
+use crate::sum::compensated;
+
+/// Maximum number of observations whose products are added without compensation.
+const BLOCK: usize = 32;
 
 /// Computes the sums of consecutive observations, and replaces the observations with differences from the means.
 struct Distances<'t> {
@@ -31,35 +35,49 @@ impl Work for Distances<'_> {
                 *rest += *value / n;
             }
         }
-        // Four observations at a time: the matrix is larger than they are.
-        let mut four = table.chunks_exact(4 * order);
-        for rows in &mut four {
-            let [first, second, third, fourth] =
-                [0, 1, 2, 3].map(|row| &rows[row * order..(row + 1) * order]);
-            for i in 0..order {
-                let products = &mut sums.products[i * order + i..(i + 1) * order];
-                let others = first[i..].iter().zip(&second[i..]).zip(third[i..].iter().zip(&fourth[i..]));
-                for (product, ((x, y), (z, w))) in products.iter_mut().zip(others) {
-                    *product += (first[i] * x + second[i] * y) + (third[i] * z + fourth[i] * w);
-                }
-            }
-        }
-        for row in four.remainder().chunks_exact(order) {
-            for i in 0..order {
-                let products = &mut sums.products[i * order + i..(i + 1) * order];
-                for (product, other) in products.iter_mut().zip(&row[i..]) {
-                    *product += row[i] * other;
-                }
+        let mut block = vec![0.0; order * order];
+        for observations in table.chunks(BLOCK * order) {
+            add_products(&mut block, observations, order);
+            let products = sums.products.iter_mut().zip(&mut sums.lost);
+            for ((product, lost), more) in products.zip(&mut block) {
+                compensated(product, lost, *more);
+                *more = 0.0;
             }
         }
         // Differences are from rounded means.
         for i in 0..order {
-            let products = &mut sums.products[i * order + i..(i + 1) * order];
-            for (product, rest) in products.iter_mut().zip(&sums.rests[i..]) {
-                *product -= n * sums.rests[i] * rest;
+            let row = i * order + i..(i + 1) * order;
+            let products = sums.products[row.clone()].iter_mut().zip(&mut sums.lost[row]);
+            for ((product, lost), rest) in products.zip(&sums.rests[i..]) {
+                compensated(product, lost, -n * sums.rests[i] * rest);
             }
         }
         sums
+    }
+}
+
+/// Adds the products of some observations to the upper triangle of a matrix.
+#[inline(always)]
+fn add_products(products: &mut [f64], observations: &[f64], order: usize) {
+    // Four observations at a time: the matrix is larger than they are.
+    let mut four = observations.chunks_exact(4 * order);
+    for rows in &mut four {
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(|row| &rows[row * order..(row + 1) * order]);
+        for i in 0..order {
+            let products = &mut products[i * order + i..(i + 1) * order];
+            let others = first[i..].iter().zip(&second[i..]).zip(third[i..].iter().zip(&fourth[i..]));
+            for (product, ((x, y), (z, w))) in products.iter_mut().zip(others) {
+                *product += (first[i] * x + second[i] * y) + (third[i] * z + fourth[i] * w);
+            }
+        }
+    }
+    for row in four.remainder().chunks_exact(order) {
+        for i in 0..order {
+            let products = &mut products[i * order + i..(i + 1) * order];
+            for (product, other) in products.iter_mut().zip(&row[i..]) {
+                *product += row[i] * other;
+            }
+        }
     }
 }
 
@@ -70,15 +88,16 @@ pub struct Covariance {
     /// Means, and their rounding errors.
     means: Vec<f64>,
     rests: Vec<f64>,
-    /// Upper triangle only, with the diagonal.
+    /// Upper triangle only, with the diagonal; and the rounding errors of the additions.
     products: Vec<f64>,
+    lost: Vec<f64>,
 }
 
 impl Covariance {
     /// No observations of `order` variables.
     pub fn new(order: usize) -> Self {
-        let zeros = vec![0.0; order];
-        Self { n: 0.0, means: zeros.clone(), rests: zeros, products: vec![0.0; order * order] }
+        let (zeros, matrix) = (vec![0.0; order], vec![0.0; order * order]);
+        Self { n: 0.0, means: zeros.clone(), rests: zeros, products: matrix.clone(), lost: matrix }
     }
 
     /// Observations one after the other, each with the values of all variables.
@@ -92,10 +111,7 @@ impl Covariance {
             return;
         }
         if self.n == 0.0 {
-            self.n = later.n;
-            self.means.clone_from(&later.means);
-            self.rests.clone_from(&later.rests);
-            self.products.clone_from(&later.products);
+            self.clone_from(later);
             return;
         }
         let order = self.means.len();
@@ -106,7 +122,10 @@ impl Covariance {
         for i in 0..order {
             for j in i..order {
                 let at = i * order + j;
-                self.products[at] += later.products[at] + distances[i] * distances[j] * weight;
+                let (product, lost) = (&mut self.products[at], &mut self.lost[at]);
+                compensated(product, lost, later.products[at]);
+                compensated(product, lost, distances[i] * distances[j] * weight);
+                *lost += later.lost[at];
             }
         }
         for (i, distance) in distances.into_iter().enumerate() {
@@ -125,22 +144,27 @@ impl Covariance {
         pairs.map(|(i, j)| value(i, j) + 0.0).collect()
     }
 
+    /// Sum of the products of two variables.
+    fn product(&self, i: usize, j: usize) -> f64 {
+        let at = i * self.means.len() + j;
+        let product = self.products[at];
+        if product.is_finite() { product + self.lost[at] } else { product }
+    }
+
     /// Covariance matrix, row-major.
     pub fn covariances(&self) -> Vec<f64> {
-        let order = self.means.len();
-        self.square(|i, j| self.products[i * order + j] / self.n)
+        self.square(|i, j| self.product(i, j) / self.n)
     }
 
     /// Correlation matrix: 1 on the diagonal; 0 for a constant variable.
     pub fn correlations(&self) -> Vec<f64> {
-        let order = self.means.len();
-        let deviation = |i: usize| self.products[i * order + i].sqrt();
+        let deviation = |i: usize| self.product(i, i).sqrt();
         self.square(|i, j| {
             let scale = deviation(i) * deviation(j);
             match (i == j, scale == 0.0) {
                 (true, _) => 1.0,
                 (_, true) => 0.0,
-                _ => (self.products[i * order + j] / deviation(i) / deviation(j)).clamp(-1.0, 1.0),
+                _ => (self.product(i, j) / deviation(i) / deviation(j)).clamp(-1.0, 1.0),
             }
         })
     }

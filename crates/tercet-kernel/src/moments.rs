@@ -7,11 +7,12 @@ use tercet_core::tensor::OutOfMemory;
 
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Target, Tile, across};
+use crate::sum::compensated;
 use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
 /// Cancellation limit. Squared differences are from the current mean; if their sum exceeds the true sum of squares by
-/// more than this factor, they are computed again from the mean of the block.
-const CANCELLED: f64 = 8.0;
+/// more than this factor, they are computed again from the mean of the block. Each factor of 2 costs a bit.
+const CANCELLED: f64 = 1.125;
 
 /// Count, mean and variance of each slot: three numbers. Infinities make the variance NaN.
 ///
@@ -22,14 +23,18 @@ pub(crate) struct Moments<T, const SKIP: bool> {
     /// Mean, relative to the pivot.
     mean: Vec<f64>,
     rest: Vec<f64>,
-    /// Sum of squared differences from the mean.
+    /// Sum of squared differences from the mean, and the rounding error of its additions.
     squares: Vec<f64>,
+    lost: Vec<f64>,
     /// Pivot that means are relative to, for integers; empty for floats.
     pivot: Vec<T>,
 }
 
-/// Settled state of a slot: count, mean, rest of the mean, squares, pivot.
-pub(crate) type State<T> = (f64, f64, f64, f64, T);
+/// Moments: count, mean, rest of the mean, squares, rest of the squares.
+type Parts = (f64, f64, f64, f64, f64);
+
+/// Settled state of a slot: moments and pivot.
+pub(crate) type State<T> = (Parts, T);
 
 /// Moments of one block of values: the mean is `shift + off`.
 #[derive(Clone, Copy, Debug)]
@@ -38,20 +43,24 @@ struct BlockMoments {
     shift: f64,
     off: f64,
     squares: f64,
+    lost: f64,
     /// Whether too many digits cancelled.
     cancelled: bool,
 }
 
 impl BlockMoments {
-    /// Computes moments from the count, the sum of differences from `shift` and the sum of their squares.
+    /// Computes moments from the count, the sum of differences from `shift`, the sum of their squares and its rounding
+    /// error.
     #[inline(always)]
-    fn new(number: f64, shift: f64, sum: f64, squares: f64) -> Self {
+    fn new(number: f64, shift: f64, sum: f64, (squares, lost): (f64, f64)) -> Self {
         let off = sum / number;
-        let about_mean = squares - sum * off;
+        let (about_mean, rounded) = two_sum(squares, -(sum * off));
         // Squares of values beyond 2^512 overflow; their differences from the mean may not.
         let cancelled = (about_mean * CANCELLED < squares) | about_mean.is_nan();
-        let about_mean = if about_mean < 0.0 { 0.0 } else { about_mean };
-        Self { number, shift, off, squares: about_mean, cancelled }
+        let lost = lost + rounded;
+        let lost = if lost.is_finite() { lost } else { 0.0 };
+        let (about_mean, lost) = if about_mean < 0.0 { (0.0, 0.0) } else { (about_mean, lost) };
+        Self { number, shift, off, squares: about_mean, lost, cancelled }
     }
 
     fn mean(&self) -> f64 {
@@ -64,7 +73,8 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
     pub(crate) fn new(slots: usize) -> Result<Self, OutOfMemory> {
         let zeros = || filled(0.0, slots);
         let pivot = filled(T::default(), if T::FLOAT { 0 } else { slots })?;
-        Ok(Self { number: zeros()?, mean: zeros()?, rest: zeros()?, squares: zeros()?, pivot })
+        let (number, mean, rest) = (zeros()?, zeros()?, zeros()?);
+        Ok(Self { number, mean, rest, squares: zeros()?, lost: zeros()?, pivot })
     }
 
     /// Pivot of a slot.
@@ -97,10 +107,14 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
     /// Merges a block into a slot.
     #[inline(always)]
     fn put(&mut self, at: usize, found: BlockMoments) {
-        let later = (found.number, found.shift, found.off, found.squares);
-        let difference = (found.shift - self.mean[at]) + (found.off - self.rest[at]);
-        let slot = (&mut self.number[at], &mut self.mean[at], &mut self.rest[at], &mut self.squares[at]);
-        join(slot, later, difference);
+        self.add(at, (found.number, found.shift, found.off, found.squares, found.lost));
+    }
+
+    /// Merges moments into a slot.
+    #[inline(always)]
+    fn add(&mut self, at: usize, later: Parts) {
+        let means = (&mut self.number[at], &mut self.mean[at], &mut self.rest[at]);
+        join(means, (&mut self.squares[at], &mut self.lost[at]), later);
     }
 
     fn measure<const N: usize>(
@@ -124,13 +138,17 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
             Self::step(&mut tail, &[value], 0);
         }
         let sum = across(&lanes.sum) + tail.sum[0];
-        let squares = across(&lanes.squares) + tail.squares[0];
+        let (mut squares, mut lost) = (tail.squares[0], tail.lost[0]);
+        for lane in 0..N {
+            compensated(&mut squares, &mut lost, lanes.squares[lane]);
+            lost += lanes.lost[lane];
+        }
         let number = if SKIP {
             across(&lanes.number) + tail.number[0]
         } else {
             crate::sum::to_f64(block.len() as u64)
         };
-        BlockMoments::new(number, lanes.shift[0], sum, squares)
+        BlockMoments::new(number, lanes.shift[0], sum, (squares, lost))
     }
 
     fn take_few(&mut self, at: usize, values: impl Iterator<Item = T> + Clone) {
@@ -143,12 +161,7 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
                 Self::step(&mut lanes, &[value], 0);
                 number += 1.0;
             }
-            BlockMoments::new(
-                if SKIP { lanes.number[0] } else { number },
-                shift,
-                lanes.sum[0],
-                lanes.squares[0],
-            )
+            lanes.found(0, if SKIP { lanes.number[0] } else { number })
         };
         let mut found = about(self.shift(at, first, pivot));
         if self.is_doubtful(at, &found) {
@@ -166,16 +179,37 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
     }
 }
 
-/// Merges moments; `difference` is the difference of the means.
+/// Sum and rounding error.
+#[inline(always)]
+fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let added = sum - a;
+    (sum, (a - (sum - added)) + (b - added))
+}
+
+/// Square of `x + rest`, in two parts.
+#[inline(always)]
+fn square(x: f64, rest: f64) -> (f64, f64) {
+    // The high half of the digits, whose square is exact.
+    let high = f64::from_bits(x.to_bits() & !0x7ff_ffff);
+    let (low, square) = (x - high, x * x);
+    let off = ((high * high - square) + 2.0 * high * low) + low * low + 2.0 * x * rest;
+    (square, if off.is_finite() { off } else { 0.0 })
+}
+
+/// Merges moments.
 #[inline(always)]
 fn join(
-    (number, mean, rest, squares): (&mut f64, &mut f64, &mut f64, &mut f64),
-    later: (f64, f64, f64, f64),
-    difference: f64,
+    (number, mean, rest): (&mut f64, &mut f64, &mut f64),
+    (squares, lost): (&mut f64, &mut f64),
+    later: Parts,
 ) {
     let all = *number + later.0;
     let weight = later.0 / all;
-    let square = difference * (difference * (*number * weight));
+    let (difference, off) = two_sum(later.1, -*mean);
+    let (difference, off) = two_sum(difference, off + (later.2 - *rest));
+    let (between, between_off) = square(difference, off);
+    let between_weight = *number * later.0 / all;
     let is_finite = difference.is_finite();
     // Infinite means follow the addition rules of infinities.
     let off = if is_finite { *rest + difference * weight } else { later.1 + later.2 };
@@ -183,17 +217,21 @@ fn join(
     let is_first = (*number == 0.0) & is_finite;
     let (mean_so_far, off) = if is_first { (later.1, later.2) } else { (*mean, off) };
     let sum = mean_so_far + off;
-    let lost = mean_so_far - (sum - off) + (off - (sum - (sum - off)));
+    let rounded = mean_so_far - (sum - off) + (off - (sum - (sum - off)));
     let is_some = later.0 > 0.0;
     *rest = if !is_some {
         *rest
     } else if is_finite && sum.is_finite() {
-        lost
+        rounded
     } else {
         0.0
     };
     *mean = if is_some { sum } else { *mean };
-    *squares = if is_some { *squares + later.3 + square } else { *squares };
+    compensated(squares, lost, if is_some { later.3 } else { 0.0 });
+    let is_joined = is_some & !is_first;
+    compensated(squares, lost, if is_joined { between * between_weight } else { 0.0 });
+    *lost += if is_joined { between_off * between_weight } else { 0.0 };
+    *lost += if is_some { later.4 } else { 0.0 };
     *number = all;
 }
 
@@ -204,13 +242,30 @@ pub(crate) struct Lanes<T, const N: usize> {
     shift: [f64; N],
     sum: [f64; N],
     squares: [f64; N],
+    /// Rounding errors of the sums of squares.
+    lost: [f64; N],
     number: [f64; N],
 }
 
 impl<T: Compute, const N: usize> Lanes<T, N> {
     #[inline(always)]
     fn new(pivot: [T; N], shift: [f64; N]) -> Self {
-        Self { pivot, shift, sum: [0.0; N], squares: [0.0; N], number: [0.0; N] }
+        let zeros = [0.0; N];
+        Self { pivot, shift, sum: zeros, squares: zeros, lost: zeros, number: zeros }
+    }
+
+    /// Moments of a lane with `number` values.
+    #[inline(always)]
+    fn found(&self, lane: usize, number: f64) -> BlockMoments {
+        BlockMoments::new(number, self.shift[lane], self.sum[lane], (self.squares[lane], self.lost[lane]))
+    }
+
+    #[inline(always)]
+    fn add(&mut self, lane: usize, difference: f64) {
+        self.sum[lane] += difference;
+        let (squares, lost) = two_sum(self.squares[lane], difference * difference);
+        self.squares[lane] = squares;
+        self.lost[lane] += lost;
     }
 }
 
@@ -245,12 +300,10 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
             if SKIP {
                 let skip = x.is_nan();
                 let difference = if skip { 0.0 } else { difference };
-                lanes.sum[lane] += difference;
-                lanes.squares[lane] += difference * difference;
+                lanes.add(lane, difference);
                 lanes.number[lane] += if skip { 0.0 } else { 1.0 };
             } else {
-                lanes.sum[lane] += difference;
-                lanes.squares[lane] += difference * difference;
+                lanes.add(lane, difference);
             }
         }
     }
@@ -261,19 +314,19 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
         let number = |lane: usize| if SKIP { lanes.number[lane] } else { rows };
         let mut cancelled = false;
         for lane in 0..N {
-            let found =
-                BlockMoments::new(number(lane), lanes.shift[lane], lanes.sum[lane], lanes.squares[lane]);
+            let found = lanes.found(lane, number(lane));
             cancelled |= self.is_doubtful(at + lane, &found);
         }
+        let mut again = *lanes;
         if cancelled {
             for lane in 0..N {
-                self.take_few(at + lane, tile.column(lane).collect::<Vec<T>>().into_iter());
+                let found = lanes.found(lane, number(lane));
+                again.shift[lane] = found.mean();
             }
-            return;
+            again = tile.fill::<N, Self>(Lanes::new(lanes.pivot, again.shift));
         }
         for lane in 0..N {
-            let found =
-                BlockMoments::new(number(lane), lanes.shift[lane], lanes.sum[lane], lanes.squares[lane]);
+            let found = again.found(lane, number(lane));
             self.set_pivot(at + lane, lanes.pivot[lane]);
             self.put(at + lane, found);
         }
@@ -302,7 +355,7 @@ impl<T: Compute, const SKIP: bool> TypedAccumulator for Moments<T, SKIP> {
     }
 
     fn clear(&mut self) {
-        for states in [&mut self.number, &mut self.mean, &mut self.rest, &mut self.squares] {
+        for states in [&mut self.number, &mut self.mean, &mut self.rest, &mut self.squares, &mut self.lost] {
             states.fill(0.0);
         }
         self.pivot.fill(T::default());
@@ -328,21 +381,22 @@ impl<T: Compute, const SKIP: bool> TypedAccumulator for Moments<T, SKIP> {
     #[inline]
     fn state(&self, slot: usize) -> State<T> {
         let pivot = if T::FLOAT { T::default() } else { self.pivot[slot] };
-        (self.number[slot], self.mean[slot], self.rest[slot], self.squares[slot], pivot)
+        let parts =
+            (self.number[slot], self.mean[slot], self.rest[slot], self.squares[slot], self.lost[slot]);
+        (parts, pivot)
     }
 
     #[inline]
-    fn join(&mut self, slot: usize, (number, mean, rest, squares, pivot): State<T>) {
+    fn join(&mut self, slot: usize, ((number, mean, rest, squares, lost), pivot): State<T>) {
         if number == 0.0 {
             return;
         }
         let own = self.pivot(slot, pivot);
         self.set_pivot(slot, own);
         let from_pivot = if T::FLOAT { 0.0 } else { pivot.minus(own) };
-        let difference = from_pivot + (mean - self.mean[slot]) + (rest - self.rest[slot]);
-        let states =
-            (&mut self.number[slot], &mut self.mean[slot], &mut self.rest[slot], &mut self.squares[slot]);
-        join(states, (number, from_pivot + mean, rest, squares), difference);
+        // The mean of floats has no pivot, and may be infinite.
+        let (mean, off) = if T::FLOAT { (mean, 0.0) } else { two_sum(from_pivot, mean) };
+        self.add(slot, (number, mean, rest + off, squares, lost));
     }
 
     fn finish(&self, slot: usize, _: u64, out: &mut [f64]) {
@@ -353,6 +407,8 @@ impl<T: Compute, const SKIP: bool> TypedAccumulator for Moments<T, SKIP> {
         }
         let mean = self.mean[slot] + self.rest[slot];
         let mean = if T::FLOAT { mean } else { self.pivot[slot].to_f64() + mean };
-        out.copy_from_slice(&[number, mean + 0.0, self.squares[slot] / number]);
+        let squares = self.squares[slot];
+        let squares = if squares.is_finite() { squares + self.lost[slot] } else { squares };
+        out.copy_from_slice(&[number, mean + 0.0, squares / number]);
     }
 }

@@ -138,7 +138,7 @@ impl Op {
             Self::ArgMin | Self::ArgMax | Self::Product => 16,
             Self::Sum | Self::SumRest | Self::Mean | Self::NanMean | Self::NormL1 | Self::NormL2 => 32,
             Self::SoftmaxTotal => 24,
-            Self::Moments { .. } => 40,
+            Self::Moments { .. } => 48,
             Self::Histogram { bins, .. } => bins * 8 + 32,
         }
     }
