@@ -4,8 +4,10 @@
     python bench/measure_compute.py --bin bench/target/release/compute --dir DIR [--only WORDS] [--record FILE.json]
 
 Needs numpy. DIR needs about 12 GB. Arrays are 256 x 1024 x 1024 of f32 (other types: as many bytes). Checksums are
-verified in every run and statistics are off, unless a row says otherwise. numpy works on one thread and on a memory map, Tercet on two and with
-positional reads; with `--cpu` both on one thread, in CPU seconds, for busy machines. `--steps` makes smaller arrays.
+verified in every run and statistics are off, unless a row says otherwise. numpy works on one thread and on a memory map of a plain file, Tercet on
+two and with positional reads, or with `--mapped` on a memory map as well; with `--cpu` both on one thread, in CPU seconds, for busy machines.
+`--steps` makes smaller arrays, `--types` fewer. All files are copied by this program in writes of 4 MiB before the first run: the size of the writes
+decides the size of the pages in the page cache, and with it the time of every read.
 """
 
 import argparse
@@ -97,12 +99,20 @@ def rolled(array, axis):
     return later / 24
 
 
-def payload(tet, plain):
-    """Offset of the array in a .tet file whose chunks are steps: the file has the bytes of the plain array in one range."""
-    with open(tet, "rb") as file, open(plain, "rb") as array:
-        start = file.read(1 << 20).find(array.read(1 << 14))
-    assert start >= 0, tet
-    return start
+def copy_alike(directory):
+    """Copies every file by the same writes, so that the pages of both sides are cached alike."""
+    for name in sorted(os.listdir(directory)):
+        path = os.path.join(directory, name)
+        with open(path, "rb", buffering=0) as file, open(path + ".copy", "wb", buffering=0) as out:
+            while piece := file.read(4 << 20):
+                out.write(piece)
+            os.fsync(out.fileno())
+        os.replace(path + ".copy", path)
+        # The first reads of new pages sort them into the lists of the page cache, which takes as long as reading them.
+        for _ in range(2):
+            with open(path, "rb", buffering=0) as file:
+                while file.read(4 << 20):
+                    pass
 
 
 def save(options, clock, table):
@@ -111,7 +121,7 @@ def save(options, clock, table):
     machine = dict(cpu=platform.processor() or platform.machine(), cores=os.cpu_count(), python=platform.python_version())
     record = dict(
         commit=commit, machine=machine, numpy=np.__version__, clock=clock, mib=4 * options.steps,
-        mapped=options.mapped, rows=table, when=time.strftime("%Y-%m-%d"),
+        rows=table, when=time.strftime("%Y-%m-%d"),
     )
     with open(options.record, "w") as out:
         json.dump(record, out, indent=1)
@@ -135,16 +145,25 @@ def main():
     parser.add_argument("--cpu", action="store_true", help="one thread, CPU seconds of both sides")
     parser.add_argument("--steps", type=int, default=256, help="steps of 4 MiB of each array [default: 256, 1 GiB]")
     parser.add_argument("--no-numpy", action="store_true")
+    parser.add_argument("--types", nargs="*", default=[], help="element types of the arrays [default: all four]")
+    parser.add_argument("--make", action="store_true", help="only write the files")
+    parser.add_argument("--append", action="store_true", help="keep the rows of the record")
     parser.add_argument("--mapped", action="store_true", help="a memory map instead of positional reads, the default of the library")
     options = parser.parse_args()
     if not os.path.exists(os.path.join(options.dir, "tiny.tet")):
         os.makedirs(options.dir, exist_ok=True)
-        subprocess.run([options.bin, "make", options.dir, str(options.steps)], check=True)
+        subprocess.run([options.bin, "make", options.dir, str(options.steps), *options.types], check=True)
+        copy_alike(options.dir)
+    if options.make:
+        return 0
     ours = Ours(options.bin)
     table = []
-    plain = os.path.join(options.dir, "f32-steps.tet")
+    if options.append and os.path.exists(options.record):
+        with open(options.record) as earlier:
+            table = json.load(earlier)["rows"]
+    plain = os.path.join(options.dir, "plain.f32")
     clock = "cpu" if options.cpu else "wall"
-    for limit in ("read", "copy", "crc"):
+    for limit in () if table else ("read", "copy", "crc"):
         taken = ours.run(limit=limit, file=plain, repeat=3)
         what = f"limit: {limit} {4 * options.steps} MiB, one thread"
         table.append(dict(what=what, ours_s=min(taken[clock])))
@@ -153,14 +172,11 @@ def main():
     for label, file, document, work, target in rows_of(options.only, options.without):
         dtype = file.split("-")[0]
         side = 1024 * 4 // np.dtype(NUMPY_TYPES[dtype]).itemsize
-        path = os.path.join(options.dir, f"{dtype}-steps.tet")
-        start = payload(path, os.path.join(options.dir, f"plain.{dtype}"))
+        path = os.path.join(options.dir, f"plain.{dtype}")
 
-        # numpy maps the file in every run: the page tables are part of the work. It reads the payload of a .tet file, so that
-        # the pages of both sides are cached alike: reads of a file cached in single pages take twice as long.
+        # numpy maps the file in every run: the page tables are part of the work.
         def in_numpy():
-            shape = (options.steps, 1024, side)
-            return work(np.memmap(path, NUMPY_TYPES[dtype], mode="r", offset=start, shape=shape))
+            return work(np.memmap(path, NUMPY_TYPES[dtype], mode="r", shape=(options.steps, 1024, side)))
 
         request = dict(
             file=os.path.join(options.dir, f"{file}.tet"), document={"dataset": "a", **document},
@@ -175,7 +191,7 @@ def main():
         mine, bare = statistics.median(taken), statistics.median(unverified)
         base = statistics.median(numpy) if numpy else None
         ratio = base / mine if base else None
-        row = dict(what=label, ours_s=mine, unverified_s=bare, numpy_s=base, ratio=ratio, target=target)
+        row = dict(what=label, mapped=options.mapped, ours_s=mine, unverified_s=bare, numpy_s=base, ratio=ratio, target=target)
         table.append(row)
         if base:
             missed += ratio < target

@@ -1,7 +1,8 @@
 //! Computations on `.tet` files, timed in process. `bench/measure_compute.py` compares this with numpy.
 //!
 //! ```text
-//! compute make DIR [N] the files of the table: N steps of 4 MiB (256: 1 GiB), and plain.DTYPE with the same values for numpy
+//! compute make DIR [N [DTYPE…]]
+//!                      the files of the table: N steps of 4 MiB (256: 1 GiB), and plain.DTYPE with the same values for numpy
 //! compute serve        reads lines `{"file", "document", "threads", "verify", "mapped", "repeat"}` and answers each with
 //!                      `{"wall": […], "cpu": […]}`; `"limit": "crc"`, `"copy"` or `"read"` times the bytes themselves
 //! ```
@@ -23,8 +24,8 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["make", dir] => make(Path::new(dir), 256),
-        ["make", dir, steps] => make(Path::new(dir), steps.parse()?),
+        ["make", dir] => make(Path::new(dir), 256, &[]),
+        ["make", dir, steps, ref dtypes @ ..] => make(Path::new(dir), steps.parse()?, dtypes),
         ["serve"] => serve(),
         _ => Err("see the first lines of bench/src/bin/compute.rs".into()),
     }
@@ -34,15 +35,16 @@ fn main() -> Outcome {
 const LAYOUTS: [(&str, [u64; 3]); 3] =
     [("steps", [1, 1024, 1024]), ("tiles", [64, 128, 128]), ("columns", [256, 64, 64])];
 
-fn make(dir: &Path, steps: u64) -> Outcome {
-    for (name, chunk) in LAYOUTS {
-        write(&dir.join(format!("f32-{name}.tet")), ElementType::F32, steps, chunk)?;
-    }
-    for dtype in [ElementType::F64, ElementType::I16, ElementType::F16] {
-        let extent = 1024 * 4 / dtype.size() as u64;
-        write(&dir.join(format!("{dtype}-steps.tet")), dtype, steps, [1, 1024, extent])?;
-    }
+fn make(dir: &Path, steps: u64, dtypes: &[&str]) -> Outcome {
     for dtype in [ElementType::F32, ElementType::F64, ElementType::I16, ElementType::F16] {
+        if !dtypes.is_empty() && !dtypes.contains(&&*dtype.to_string()) {
+            continue;
+        }
+        let layouts = if dtype == ElementType::F32 { &LAYOUTS[..] } else { &LAYOUTS[..1] };
+        for &(name, [t, y, x]) in layouts {
+            let x = if name == "steps" { 1024 * 4 / dtype.size() as u64 } else { x };
+            write(&dir.join(format!("{dtype}-{name}.tet")), dtype, steps, [t, y, x])?;
+        }
         let file = File::open(dir.join(format!("{dtype}-steps.tet")))?;
         std::fs::write(dir.join(format!("plain.{dtype}")), file.dataset("a")?.read_all()?.bytes())?;
     }

@@ -8,6 +8,7 @@ use tercet_core::{ByteSource, DType, Element, Shape, TensorView};
 
 use crate::error::{ChunkError, Error, ErrorKind};
 use crate::file::{ChunkRef, Dataset};
+use crate::integrity::CrcRun;
 use crate::wire::ids::Codec;
 
 /// A decoded chunk.
@@ -139,6 +140,20 @@ impl Dataset<'_> {
             return Ok(None);
         }
         self.expected_crc(chunk_ref)
+    }
+
+    /// [`crc_to_check`](Self::crc_to_check) for many chunks in the order of their rows.
+    pub(crate) fn next_crc_to_check(
+        &self,
+        chunk_ref: &ChunkRef,
+        run: &mut CrcRun,
+    ) -> Result<Option<u32>, ErrorKind> {
+        match &self.file.checker {
+            Some(checker) if !self.file.source.is_zero_copy() => {
+                checker.row_crc_of_run(&self.file.source, chunk_ref.row, run)
+            }
+            _ => self.crc_to_check(chunk_ref),
+        }
     }
 
     pub(crate) fn check_crc(

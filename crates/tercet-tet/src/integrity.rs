@@ -186,6 +186,26 @@ impl IntegrityChecker {
         column.map(|column| crc_entry(column, source, row)).transpose()
     }
 
+    /// The stored checksum of a chunk, from those that were read before if it is one of them.
+    pub(crate) fn row_crc_of_run(
+        &self,
+        source: &dyn ByteSource,
+        row: u64,
+        run: &mut CrcRun,
+    ) -> Result<Option<u32>, ErrorKind> {
+        let Some(column @ Column::At { .. }) = &self.block.row_crc32c else {
+            return self.row_crc(source, row);
+        };
+        if !(run.first..run.end).contains(&row) {
+            let (first, end) = run_rows(row / RUN_ROWS, self.rows);
+            let bytes = column_bytes(column, source, first * CRC_LEN, end.saturating_sub(first) * CRC_LEN)?;
+            *run = CrcRun { first, end, bytes };
+        }
+        let at = usize::try_from((row - run.first) * CRC_LEN).unwrap_or(usize::MAX);
+        let crc = run.bytes.get(at..).and_then(|rest| rest.first_chunk());
+        Ok(Some(crc.map_or(0, |crc| u32::from_le_bytes(*crc))))
+    }
+
     /// The checked statistics of a chunk; `None` without them.
     pub(crate) fn row_stats(&self, source: &dyn ByteSource, row: u64) -> Result<Option<[u8; 48]>, ErrorKind> {
         let (Some(stats), Some(crcs)) = (&self.block.row_stats, &self.block.stats_crc32c) else {
@@ -214,6 +234,14 @@ impl IntegrityChecker {
         out.copy_from_slice(&bytes);
         Ok(Some(out))
     }
+}
+
+/// The stored checksums of the chunks of a run, read at once.
+#[derive(Debug, Default)]
+pub(crate) struct CrcRun {
+    first: u64,
+    end: u64,
+    bytes: Bytes,
 }
 
 /// The rows of a run.

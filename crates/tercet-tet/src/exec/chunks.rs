@@ -10,10 +10,11 @@ use tercet_core::tensor::OutOfMemory;
 use tercet_core::{ByteSource as _, Span, checksum};
 
 use super::job::{Scope, reads_part, reads_parts};
-use super::sizes::SHORT_PIECE;
+use super::sizes::{READ, SHORT_PIECE};
 use super::task::{Region, to_usize};
 use crate::error::ErrorKind;
 use crate::file::ChunkRef;
+use crate::integrity::CrcRun;
 use crate::plan::PlannedChunk;
 use crate::wire::ids::{Codec, MAX_RANK};
 
@@ -236,21 +237,32 @@ impl<'a> Chunks<'a> {
         check_limit("a chunk", stored.raw_len, dataset.file.options.limits.chunk_bytes)?;
         let check = dataset.crc_to_check(stored)?.map_or(Check::None, |expected| Check::Whole(expected, 0));
         let element = self.scope.grid.element().size() as u64;
-        let buffer = self.buffer(to_usize(most.max(element).min(stored.raw_len)))?;
+        let mut buffer = self.buffer(to_usize(most.max(element).max(READ).min(stored.raw_len)))?;
+        buffer.len = 0;
         self.scope.count(stored.span.len(), stored.raw_len);
         Ok((buffer, check))
     }
 
-    /// Reads a range of bytes of a chunk to the start of a buffer.
+    /// The next slab of a chunk, in the order of its bytes. Many slabs are read at once.
     pub(crate) fn next_slab<'b>(
         &self,
         region: &Region,
         (start, end): (u64, u64),
         buffer: &'b mut Buffer,
     ) -> Result<&'b [u8], ErrorKind> {
-        let out = &mut buffer.bytes_mut()[..to_usize(end - start)];
-        self.scope.dataset.file.source.read_into(region.stored.span.start() + start, out)?;
-        Ok(out)
+        let read_to = buffer.start + buffer.len as u64;
+        if end > read_to {
+            // The bytes of the slab that were read with those before it.
+            let kept = to_usize(start - buffer.start)..buffer.len;
+            let held = kept.len();
+            let words = bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words);
+            words.copy_within(kept, 0);
+            let most = READ.max(end - start).min(words.len() as u64).min(region.stored.raw_len - start);
+            let out = &mut words[held..to_usize(most)];
+            self.scope.dataset.file.source.read_into(region.stored.span.start() + read_to, out)?;
+            (buffer.start, buffer.len) = (start, to_usize(most));
+        }
+        Ok(&buffer.bytes()[to_usize(start - buffer.start)..to_usize(end - buffer.start)])
     }
 
     /// Reads raw chunks that are stored one after the other, and checks them: slabs of at most `most` bytes, which do not
@@ -269,24 +281,28 @@ impl<'a> Chunks<'a> {
             Some(span) if source.is_zero_copy() => Some(source.read_at(span)?),
             _ => None,
         };
-        let mut buffer = self.buffer(if mapped.is_some() { 0 } else { to_usize(most.min(end - start)) })?;
-        let mut rest = chunks.iter();
+        let read = to_usize((READ / most).max(1) * most);
+        let mut buffer = self.buffer(if mapped.is_some() { 0 } else { read.min(to_usize(end - start)) })?;
+        let (mut rest, mut crcs) = (chunks.iter(), CrcRun::default());
         let mut open: Option<(&PlannedChunk, Option<u32>, u32)> = None;
         for at in (start..end).step_by(to_usize(most)) {
             let to = (at + most).min(end);
             let bytes = if let Some(mapped) = &mapped {
                 &mapped[to_usize(at - start)..to_usize(to - start)]
             } else {
-                let out = &mut buffer.bytes_mut()[..to_usize(to - at)];
-                source.read_into(at, out)?;
-                out
+                let from = to_usize(at - start) % read;
+                if from == 0 {
+                    let len = read.min(to_usize(end - at));
+                    source.read_into(at, &mut buffer.bytes_mut()[..len])?;
+                }
+                &buffer.bytes()[from..from + to_usize(to - at)]
             };
             let mut from = at;
             while from < to {
                 let (chunk, expected, crc) = match open.take() {
                     Some(open) => open,
                     None => match rest.next() {
-                        Some(chunk) => (chunk, dataset.crc_to_check(&chunk.stored)?, 0),
+                        Some(chunk) => (chunk, dataset.next_crc_to_check(&chunk.stored, &mut crcs)?, 0),
                         None => break,
                     },
                 };

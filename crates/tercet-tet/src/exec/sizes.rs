@@ -10,6 +10,8 @@ pub(crate) const WINDOW_STRIP: u64 = if cfg!(test) { 60 } else { 256 << 10 };
 pub(crate) const NARROW_STRIP: u64 = if cfg!(test) { 4 } else { 1 << 10 };
 /// Bytes of values that are checked and folded while they are in the L2 cache.
 pub(crate) const CACHED: usize = if cfg!(test) { 64 } else { 256 << 10 };
+/// Bytes of a chunk that are read at once: the kernel copies long ranges faster than short ones.
+pub(crate) const READ: u64 = if cfg!(test) { 150 } else { 1 << 20 };
 /// Number of chunks whose rows are folded together.
 pub(crate) const BATCH: u64 = if cfg!(test) { 3 } else { 16 };
 /// Bytes of decoded chunks held for a batch.
