@@ -63,6 +63,12 @@ impl BlockMoments {
         Self { number, shift, off, squares: about_mean, lost, cancelled }
     }
 
+    #[inline(always)]
+    fn parts(&self) -> Parts {
+        (self.number, self.shift, self.off, self.squares, self.lost)
+    }
+
+    #[inline(always)]
     fn mean(&self) -> f64 {
         let mean = self.shift + self.off;
         if mean.is_finite() { mean } else { 0.0 }
@@ -107,7 +113,7 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
     /// Merges a block into a slot.
     #[inline(always)]
     fn put(&mut self, at: usize, found: BlockMoments) {
-        self.add(at, (found.number, found.shift, found.off, found.squares, found.lost));
+        self.add(at, found.parts());
     }
 
     /// Merges moments into a slot.
@@ -221,7 +227,7 @@ fn join(
     let is_some = later.0 > 0.0;
     *rest = if !is_some {
         *rest
-    } else if is_finite && sum.is_finite() {
+    } else if is_finite & sum.is_finite() {
         rounded
     } else {
         0.0
@@ -314,21 +320,31 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
         let number = |lane: usize| if SKIP { lanes.number[lane] } else { rows };
         let mut cancelled = false;
         for lane in 0..N {
-            let found = lanes.found(lane, number(lane));
-            cancelled |= self.is_doubtful(at + lane, &found);
+            cancelled |= self.is_doubtful(at + lane, &lanes.found(lane, number(lane)));
         }
         let mut again = *lanes;
         if cancelled {
             for lane in 0..N {
-                let found = lanes.found(lane, number(lane));
-                again.shift[lane] = found.mean();
+                again.shift[lane] = lanes.found(lane, number(lane)).mean();
             }
             again = tile.fill::<N, Self>(Lanes::new(lanes.pivot, again.shift));
         }
         for lane in 0..N {
-            let found = again.found(lane, number(lane));
             self.set_pivot(at + lane, lanes.pivot[lane]);
-            self.put(at + lane, found);
+        }
+        // Arrays of all states, so that the loop is vectorized.
+        let states = (
+            self.number[at..].first_chunk_mut::<N>(),
+            self.mean[at..].first_chunk_mut::<N>(),
+            self.rest[at..].first_chunk_mut::<N>(),
+            self.squares[at..].first_chunk_mut::<N>(),
+            self.lost[at..].first_chunk_mut::<N>(),
+        );
+        let (Some(numbers), Some(means), Some(rests), Some(squares), Some(lost)) = states else { return };
+        for lane in 0..N {
+            let found = again.found(lane, number(lane));
+            let means = (&mut numbers[lane], &mut means[lane], &mut rests[lane]);
+            join(means, (&mut squares[lane], &mut lost[lane]), found.parts());
         }
     }
 
