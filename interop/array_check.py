@@ -335,6 +335,52 @@ def zarr_stores(check, directory):
         check.case(name, run)
 
 
+def carried(check, directory):
+    """Chunks that both sides compress with Zstandard are stored as they are, and read by the libraries of both."""
+    import tensogram
+    import tet
+    import zarr
+    from zarr.codecs import ZstdCodec
+    import numcodecs
+    for version in [2, 3]:
+        source = directory / f"carried{version}.zarr"
+        data = values("f4", (3, 300, 256), 3).round(1)
+        root = zarr.create_group(str(source), zarr_format=version)
+        codec = ZstdCodec(level=11, checksum=True) if version == 3 else numcodecs.Zstd(level=11)
+        dims = {"dimension_names": ["time", "y", "x"]} if version == 3 else {"attributes": {"_ARRAY_DIMENSIONS": ["time", "y", "x"]}}
+        array = root.create_array("t", shape=data.shape, chunks=(1, 256, 256), dtype="f4", compressors=codec, **dims)
+        array[...] = data
+        stored = (source / ("t/c/1/0/0" if version == 3 else "t/1.0.0")).read_bytes()
+
+        def run():
+            cube, back = directory / f"carried{version}.tet", directory / f"carried{version}_back.zarr"
+            check.convert(source, cube, "--strict")
+            check.convert(cube, back, "--strict")
+            assert (back / "t/c/1/0/0").read_bytes() == stored, "the chunk was encoded again"
+            same(zarr.open_group(str(back), mode="r")["t"][...], data, "back")
+            same(tet.open(str(cube)).read_numpy("t"), data, "tet-py")
+
+        check.case(f"carried zarr{version}", run)
+
+    def messages():
+        source, target, back = directory / "maps.zarr", directory / "maps.tgm", directory / "maps_back.zarr"
+        data = values("f4", (3, 256, 256), 4).round(1)
+        array = zarr.create_group(str(source)).create_array("t", shape=data.shape, chunks=(1, 256, 256), dtype="f4",
+                                                            compressors=ZstdCodec(level=11), dimension_names=["time", "y", "x"])
+        array[...] = data
+        check.convert(source, target, "--strict")
+        with tensogram.TensogramFile.open(str(target)) as file:
+            for number in range(3):
+                _, objects = file.decode_message(number)
+                assert (objects[0][0].compression, objects[0][0].filter) == ("zstd", "none")
+                same(objects[0][1], data[number], "tensogram")
+        check.convert(target, back, "--strict")
+        for number in range(3):
+            assert (back / f"t/c/{number}/0/0").read_bytes() == (source / f"t/c/{number}/0/0").read_bytes()
+
+    check.case("carried messages", messages)
+
+
 def xarray_zarr(check, directory):
     import xarray
     with xarray.open_dataset(directory / "NETCDF4_zlib.nc", decode_cf=False) as source:
@@ -359,7 +405,8 @@ def xarray_zarr(check, directory):
 def hostile(check, directory):
     """Damaged files: an error or the right values, never a crash."""
     rng = np.random.default_rng(1)
-    for source in ["NETCDF3_64BIT_DATA_contiguous.nc", "NETCDF4_zlib.nc", "h5_latest_gzip_float32.h5", "zarr3_zstd_dir.tet"]:
+    for source in ["NETCDF3_64BIT_DATA_contiguous.nc", "NETCDF4_zlib.nc", "h5_latest_gzip_float32.h5", "zarr3_zstd_dir.tet",
+                   "zarr3_zstd_zip.zarr.zip", "zarr2_blosc_zip.zarr.zip", "zarr3_zstd_sharded_zip.zarr.zip", "maps.tgm", "carried3.tet"]:
         data = (directory / source).read_bytes()
 
         def run():
@@ -377,6 +424,25 @@ def hostile(check, directory):
                 assert 0 <= run.returncode <= 8, (number, run.returncode, run.stderr[-300:])
 
         check.case(f"damaged {source}", run)
+
+
+def names(check, directory):
+    """Names of members of archives never leave a directory."""
+    import io
+    import zipfile
+
+    def run():
+        array = io.BytesIO()
+        np.save(array, np.arange(5.0))
+        with zipfile.ZipFile(directory / "names.npz", "w") as archive:
+            archive.writestr("../../outside.npy", array.getvalue())
+        check.convert(directory / "names.npz", directory / "names.tet")
+        for target in ["names.zarr", "again.npz"]:
+            run = subprocess.run([check.tercet, "convert", str(directory / "names.tet"), str(directory / target)], capture_output=True, text=True)
+            assert run.returncode == 8 and "outside" in run.stderr, run
+            assert not (directory / target).exists()
+
+    check.case("names that leave the directory", run)
 
 
 def real(check, directory):
@@ -400,7 +466,7 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
     check = Check(args.tercet)
-    stages = [netcdf, groups, netcdf4_output, csv, hdf5, zarr_stores, xarray_zarr, hostile, real]
+    stages = [netcdf, groups, netcdf4_output, csv, hdf5, zarr_stores, carried, xarray_zarr, hostile, names, real]
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(args.keep or temporary)
         for stage in stages:

@@ -10,7 +10,7 @@
 //! | `model` | dimensions, variables, attributes |
 //! | `source`, `open` | readers, and the detection of formats |
 //! | `output`, `plan` | what each output format can hold; the structure of the output |
-//! | `convert`, `rechunk`, `cast` | writing and verification |
+//! | `convert`, `verify`, `rechunk`, `cast` | writing and verification |
 //! | `fidelity` | the report: exact, changed, not carried |
 
 pub(crate) mod cast;
@@ -21,10 +21,11 @@ mod model;
 mod open;
 mod output;
 pub(crate) mod plan;
-mod rechunk;
+pub(crate) mod rechunk;
 pub(crate) mod sink;
 pub(crate) mod source;
 mod staged;
+mod verify;
 mod view;
 
 #[cfg(test)]
@@ -41,6 +42,6 @@ pub use open::{open_path, open_source};
 pub use output::OutputFormat;
 pub use plan::Plan;
 pub(crate) use plan::as_text;
-pub use sink::{ArraySink, Fill, Values};
-pub use source::{ArraySource, read_all, read_tensor};
+pub use sink::{ArraySink, Fill, Stored, Values};
+pub use source::{ArraySource, ZstdChunks, read_all, read_tensor};
 pub use view::{View, ViewOptions};

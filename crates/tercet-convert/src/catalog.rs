@@ -36,7 +36,7 @@ use tercet_tatami::{Bitmap, Column, Expr, Field, File, Scalar, Schema, Type, Val
 use tercet_tgm::Value;
 
 use crate::arrays::sink::slabs;
-use crate::arrays::source::{malformed, refused};
+use crate::arrays::source::refused;
 use crate::arrays::{self, ArraySource, AttrData, Kind, Number, Variable, View, ViewOptions, number_at};
 use crate::formats::tgm::{last_component, object_keys, object_name};
 use crate::{Error, ErrorKind};
@@ -994,7 +994,7 @@ impl Pointer {
         }
         let source = arrays::open_path(path)?;
         if source.header().find(part).is_none() {
-            return Err(malformed(&name, format!("there is no variable `{part}`")));
+            return Err(refused(&name, format!("there is no variable `{part}`")));
         }
         Ok(source)
     }

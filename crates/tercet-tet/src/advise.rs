@@ -76,7 +76,7 @@ pub fn advise(dataset: &Dataset<'_>, errors: &[f64], progress: &dyn Progress) ->
     let failed = |fault: ErrorKind| dataset.file.error(fault);
     let grid = dataset.grid()?;
     let mut pieces = Vec::new();
-    for linear in sample::positions(grid) {
+    for linear in sample::positions(grid, grid.chunk_count()) {
         progress.check().map_err(|cancelled| failed(cancelled.into()))?;
         let coords = grid.coords(linear);
         let mut raw = dataset.chunk(&coords[..grid.rank()])?.bytes().to_vec();

@@ -74,6 +74,18 @@ impl Dataset<'_> {
         chunk().map_err(|fault| self.file.error(fault))
     }
 
+    /// The Zstandard frames of a chunk, checked against their checksum; `None` for a chunk that is not compressed.
+    pub fn stored_zstd(&self, coords: &[u64]) -> Result<Option<Bytes>, Error> {
+        let frames = || {
+            let chunk_ref = self.find_chunk(coords)?;
+            match chunk_ref.codec {
+                Codec::Raw => Ok(None),
+                Codec::Zstd => self.fetch(coords, &chunk_ref).map(Some),
+            }
+        };
+        frames().map_err(|fault| self.file.error(fault))
+    }
+
     /// The stored bytes of a chunk, checked against their checksum.
     pub(crate) fn fetch(&self, coords: &[u64], chunk_ref: &ChunkRef) -> Result<Bytes, ErrorKind> {
         check_limit("a stored chunk", chunk_ref.span.len(), self.file.options.limits.chunk_bytes)?;

@@ -296,6 +296,24 @@ impl<S: Sink> Writer<S> {
         fill: impl Fn(&[u64], &mut [u8]) -> Result<(), E> + Sync,
         progress: &dyn Progress,
     ) -> Result<(), E> {
+        let count = self.grid(dataset).chunk_count();
+        self.fill_chunks(dataset, 0..count, |_| Ok(None), fill, progress)
+    }
+
+    /// Writes some chunks of a dataset, in an order that suits the source: `numbers` counts chunks in row-major order. `stored`
+    /// is called first: the Zstandard frames of the values of a chunk are stored as they are, after they were decoded once for
+    /// the statistics. `fill` is called for the other chunks, as by [`fill`](Self::fill).
+    ///
+    /// Frames are decoded and encoded again if the dataset is rounded, or not compressed. [`Compression::Auto`] is decided by the chunks of
+    /// the first call.
+    pub fn fill_chunks<E: From<Error> + Send>(
+        &mut self,
+        dataset: DatasetId,
+        numbers: impl Iterator<Item = u64> + Clone,
+        stored: impl Fn(&[u64]) -> Result<Option<Vec<u8>>, E> + Sync,
+        fill: impl Fn(&[u64], &mut [u8]) -> Result<(), E> + Sync,
+        progress: &dyn Progress,
+    ) -> Result<(), E> {
         let grid = self.grid(dataset).clone();
         let base = self.bases[dataset.0];
         let name = self.name.clone();
@@ -308,10 +326,24 @@ impl<S: Sink> Writer<S> {
             Ok(raw)
         };
         if self.layout.datasets[dataset.0].compression == Compression::Auto {
-            self.choose(dataset, &sample::positions(&grid), values)?;
+            let positions = sample::positions(&grid, numbers.clone().count() as u64);
+            let at = |position: u64| numbers.clone().nth(usize::try_from(position).ok()?);
+            let chunks: Vec<u64> = positions.into_iter().filter_map(at).collect();
+            self.choose(dataset, &chunks, values)?;
         }
-        let make = |this: &Encoder, linear: u64| this.encode(base + linear, values(linear)?).map_err(failed);
-        self.pump(dataset, 0..grid.chunk_count(), make, progress)
+        let make = |this: &Encoder, linear: u64| {
+            if this.carries() {
+                let coords = grid.coords(linear);
+                let coords = &coords[..grid.rank()];
+                if let Some(frames) = stored(coords)?
+                    && let Some(encoded) = this.carry(base + linear, frames, grid.chunk_bytes_at(coords))
+                {
+                    return Ok(encoded);
+                }
+            }
+            this.encode(base + linear, values(linear)?).map_err(failed)
+        };
+        self.pump(dataset, numbers, make, progress)
     }
 
     /// The compression that was chosen for a dataset with [`Compression::Auto`]; `None` before its values are written.

@@ -7,16 +7,15 @@ use tercet_core::publish::TempDirectory;
 use tercet_core::{DType, Progress, Span};
 use tercet_tet::{Compression, Rounding};
 
-use super::cast::{cast, difference};
+use super::cast::cast;
 use super::fidelity::{Fate, Fidelity, Subject};
-use super::model::{AttrData, Header, Kind, Variable};
-use super::open::open_path;
+use super::model::{Header, Kind, Variable};
 use super::output::OutputFormat;
 use super::plan::{Conversion, Plan, Transfer, plan};
-use super::rechunk::Rechunk;
-use super::sink::{ArraySink, Fill, Values, slabs};
+use super::sink::{ArraySink, Stored, Values};
 use super::source::{ArraySource, refused};
 use super::staged::StagedOutput;
+use super::verify::verify;
 use crate::formats::grib::{self, GribPacking, GribSink, Precision, Storage};
 use crate::formats::hdf5::Hdf5Sink;
 use crate::formats::netcdf::{NetCdfSink, Version};
@@ -147,7 +146,11 @@ pub fn plan_conversion(
 }
 
 /// How the variables of a GRIB file are packed.
-fn storages(name: &str, plan: &Plan, options: &ConvertOptions) -> Result<Vec<(String, Storage)>, Error> {
+pub(super) fn storages(
+    name: &str,
+    plan: &Plan,
+    options: &ConvertOptions,
+) -> Result<Vec<(String, Storage)>, Error> {
     let storage = |variable: &Variable| {
         let precision = match (rounding(variable, &plan.header, options), options.bits) {
             (Some(error), _) => Precision::Error(error),
@@ -175,7 +178,7 @@ fn storages(name: &str, plan: &Plan, options: &ConvertOptions) -> Result<Vec<(St
 }
 
 /// The maximum error that is allowed for a variable.
-fn rounding(variable: &Variable, header: &Header, options: &ConvertOptions) -> Option<f64> {
+pub(super) fn rounding(variable: &Variable, header: &Header, options: &ConvertOptions) -> Option<f64> {
     let is_float = matches!(variable.kind, Kind::Number(DType::F32 | DType::F64));
     let is_coordinate = variable.dims.len() <= 1 || header.is_bounds(&variable.name);
     let named = options.max_error.iter().find(|(name, _)| name.as_deref() == Some(&variable.name));
@@ -315,6 +318,7 @@ fn create(
                 .iter()
                 .zip(&plan.header.variables)
                 .map(|(transfer, variable)| TetVariable {
+                    is_carried: is_carried(source, transfer, (plan.format, &plan.header), variable, options),
                     original: match transfer.how {
                         // What the file records are characters: the strings are gone.
                         Conversion::ToChars(..) => Variable { kind: Kind::Char, ..variable.clone() },
@@ -361,23 +365,14 @@ fn write(
                 let largest = Mutex::new(0f64);
                 let fill = filler(source, transfer, variable, &largest);
                 let original = &source.header().variables[transfer.source];
-                let chunks = original.chunks.clone().filter(|_| source.is_chunked(transfer.source)).map(
-                    |mut chunks| {
-                        chunks.extend(&variable.shape[chunks.len().min(variable.shape.len())..]);
-                        chunks
-                    },
-                );
-                let rechunk = match (&chunks, &variable.chunks) {
-                    (Some(from), Some(to)) if plan.format.is_chunked() => {
-                        Rechunk::new(&fill, &variable.shape, variable.item_size(), from, to)
-                    }
-                    _ => None,
+                let stored = |coords: &[u64]| source.stored_chunk(transfer.source, coords);
+                let values = Values {
+                    fill: &fill,
+                    source_chunks: source_chunks(source, transfer, variable),
+                    stored: is_carried(source, transfer, (plan.format, &plan.header), variable, options)
+                        .then_some(&stored as &Stored<'_>),
                 };
-                let slabbed = |start: &[u64], extents: &[u64], out: &mut [u8]| match &rechunk {
-                    Some(rechunk) => rechunk.read(start, extents, out),
-                    None => fill(start, extents, out),
-                };
-                sink.write(number, &Values { fill: &slabbed, source_chunks: chunks }, progress)?;
+                sink.write(number, &values, progress)?;
                 let largest = *largest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 if matches!(transfer.how, Conversion::Cast(_)) {
                     errors.push((original.name.clone(), largest));
@@ -394,8 +389,48 @@ fn write(
     Ok(())
 }
 
+/// The chunk shape of the source of a variable, if a box costs as much as the chunks that it overlaps.
+pub(super) fn source_chunks(
+    source: &dyn ArraySource,
+    transfer: &Transfer,
+    variable: &Variable,
+) -> Option<Vec<u64>> {
+    let original = &source.header().variables[transfer.source];
+    let mut chunks = original.chunks.clone().filter(|_| source.is_chunked(transfer.source))?;
+    chunks.extend(&variable.shape[chunks.len().min(variable.shape.len())..]);
+    Some(chunks)
+}
+
+/// Whether the chunks of a variable are stored in the output as they are in the source: the same chunks of the same values, compressed with
+/// Zstandard, at the level that is asked for.
+pub(super) fn is_carried(
+    source: &dyn ArraySource,
+    transfer: &Transfer,
+    (format, header): (OutputFormat, &Header),
+    variable: &Variable,
+    options: &ConvertOptions,
+) -> bool {
+    let original = &source.header().variables[transfer.source];
+    let is_same = transfer.how == Conversion::Same
+        && matches!(variable.kind, Kind::Number(dtype) if dtype != DType::Bool)
+        && original.kind == variable.kind
+        && original.shape == variable.shape
+        && original.chunks.is_some()
+        // The objects of messages have no other chunks.
+        && (original.chunks == variable.chunks || format == OutputFormat::Tgm);
+    if !is_same || rounding(variable, header, options).is_some() {
+        return false;
+    }
+    let Some(stored) = source.zstd(transfer.source) else { return false };
+    match options.compression {
+        Compression::Auto => true,
+        Compression::Zstd { level } => stored.level == Some(level),
+        Compression::None => false,
+    }
+}
+
 /// Reads boxes of a variable of the output from the source.
-fn filler<'f>(
+pub(super) fn filler<'f>(
     source: &'f dyn ArraySource,
     transfer: &'f Transfer,
     variable: &'f Variable,
@@ -463,174 +498,6 @@ pub(crate) fn place_of(start: &[u64], extents: &[u64], element: usize) -> Vec<u6
         rest /= extent;
     }
     place
-}
-
-/// Reads the output again and compares its structure, attributes and values with the plan and the source.
-fn verify(
-    source: &dyn ArraySource,
-    path: &Path,
-    plan: &mut Plan,
-    options: &ConvertOptions,
-    progress: &dyn Progress,
-) -> Result<(), Error> {
-    if plan.format == OutputFormat::Grib {
-        return verify_grib(source, path, plan, options, progress);
-    }
-    let written = open_path(path)?;
-    let name = written.name().to_owned();
-    let differs = |detail: String| Error::new(name.as_str().into(), ErrorKind::Differs(detail.into()));
-    for (transfer, variable) in plan.transfers.iter().zip(&plan.header.variables) {
-        let original = &source.header().variables[transfer.source];
-        let shown = tercet_core::escape::name(&variable.name).into_owned();
-        // A .npy file has no names.
-        let position = match plan.format {
-            OutputFormat::Npy => Some(0),
-            _ => written.header().find(&variable.name),
-        };
-        let Some(position) = position else {
-            return Err(differs(format!("verification failed: `{shown}` is not in the output")));
-        };
-        let found = &written.header().variables[position];
-        if let Conversion::Strings(strings) | Conversion::Labels(strings) = &transfer.how {
-            if written.read_strings(position)? != *strings {
-                return Err(differs(format!("verification failed: the strings of `{shown}` differ")));
-            }
-            continue;
-        }
-        // Characters that were strings in a .tgm file are strings again.
-        if found.kind == Kind::String
-            && original.dtype() == Some(DType::U8)
-            && original.shape.split_last().is_some_and(|(_, outer)| *outer == found.shape)
-        {
-            if crate::diff::strings((source, transfer.source))? != written.read_strings(position)? {
-                return Err(differs(format!("verification failed: the strings of `{shown}` differ")));
-            }
-            continue;
-        }
-        // A format that records types gives the original back.
-        let is_original = found.kind == original.kind && found.shape == original.shape;
-        let is_planned = found.dtype() == variable.dtype() && found.shape == variable.shape;
-        if !is_original && !is_planned {
-            return Err(differs(format!(
-                "verification failed: `{shown}` is {} {:?}",
-                found.kind, found.shape
-            )));
-        }
-        let attrs_differ =
-            if plan.format.rules().attributes && rounding(variable, &plan.header, options).is_none() {
-                variable.attrs.iter().find(|attr| {
-                    !found.attr(&attr.name).is_some_and(|found| is_same(found, &attr.value, plan.format))
-                })
-            } else {
-                None
-            };
-        if let Some(attr) = attrs_differ {
-            return Err(differs(format!(
-                "verification failed: the attribute `{}` of `{shown}` differs",
-                attr.name
-            )));
-        }
-        let largest = Mutex::new(0.0);
-        let converted = filler(source, transfer, variable, &largest);
-        let expected: &Fill<'_> = if is_planned {
-            &converted
-        } else {
-            &|start: &[u64], extents: &[u64], out: &mut [u8]| {
-                source.read_box(transfer.source, start, extents, out)
-            }
-        };
-        let allowed = rounding(variable, &plan.header, options);
-        let error = compare(&*written, position, expected, original.chunks.as_deref(), progress)?;
-        match (error, allowed) {
-            (None, None) => {}
-            // The smallest form within the bound keeps every value.
-            (None, Some(_)) => {
-                if let Some(item) = plan.fidelity.variable_mut(&original.name) {
-                    item.detail = item.detail.take().map(|detail| format!("{detail}; every value is kept"));
-                }
-            }
-            (Some((error, _)), Some(allowed)) if error <= allowed => {
-                if let Some(item) = plan.fidelity.variable_mut(&original.name) {
-                    item.max_error = Some(error);
-                }
-            }
-            (Some((error, place)), _) => {
-                return Err(differs(format!(
-                    "verification failed: the values of `{shown}` differ by up to {error}, first at {place:?}"
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether an attribute of the output is the planned one. Metadata of messages that another format stored as a string, or as numbers of
-/// another type, have their own type again.
-fn is_same(found: &AttrData, planned: &AttrData, format: OutputFormat) -> bool {
-    let as_planned = match (found, planned) {
-        (AttrData::Numbers(found), AttrData::Numbers(planned)) => {
-            found.converted(planned.dtype).is_some_and(|found| found == *planned)
-        }
-        _ => super::plan::as_text(found).0 == *planned,
-    };
-    found == planned || format == OutputFormat::Tgm && as_planned
-}
-
-/// Reads a GRIB file again, message by message.
-fn verify_grib(
-    source: &dyn ArraySource,
-    path: &Path,
-    plan: &mut Plan,
-    options: &ConvertOptions,
-    progress: &dyn Progress,
-) -> Result<(), Error> {
-    let storages: Vec<Storage> =
-        storages(source.name(), plan, options)?.into_iter().map(|(_, storage)| storage).collect();
-    let sources: Vec<usize> = plan.transfers.iter().map(|transfer| transfer.source).collect();
-    let largest = Mutex::new(0.0);
-    let fill = |variable: usize, start: &[u64], extents: &[u64], out: &mut [u8]| {
-        filler(source, &plan.transfers[variable], &plan.header.variables[variable], &largest)(
-            start, extents, out,
-        )
-    };
-    let errors = grib::verify(source, path, &plan.header, &sources, &storages, &fill, progress)?;
-    for ((transfer, storage), error) in plan.transfers.iter().zip(&storages).zip(errors) {
-        let name = &source.header().variables[transfer.source].name;
-        if storage.precision != Precision::Exact
-            && let Some(item) = plan.fidelity.variable_mut(name)
-        {
-            item.max_error = Some(error);
-        }
-    }
-    Ok(())
-}
-
-/// Compares the values of a variable with expected ones: the largest difference and the first place.
-fn compare(
-    written: &dyn ArraySource,
-    position: usize,
-    expected: &Fill<'_>,
-    chunks: Option<&[u64]>,
-    progress: &dyn Progress,
-) -> Result<Option<(f64, Vec<u64>)>, Error> {
-    let variable = &written.header().variables[position];
-    let (size, dtype) = (variable.item_size(), variable.dtype().unwrap_or(DType::U8));
-    let mut found: Option<(f64, Vec<u64>)> = None;
-    for (start, extents) in slabs(&variable.shape, size, chunks) {
-        progress.check().map_err(|cancelled| Error::new(written.name().into(), cancelled.into()))?;
-        let elements: u64 = extents.iter().product();
-        let len = usize::try_from(elements * size as u64).unwrap_or(0);
-        let (mut left, mut right) = (vec![0; len], vec![0; len]);
-        expected(&start, &extents, &mut left)?;
-        written.read_box(position, &start, &extents, &mut right)?;
-        if let Some((error, element)) = difference(dtype, &left, &right) {
-            let parts = if matches!(dtype, DType::C64 | DType::C128) { 2 } else { 1 };
-            let place = place_of(&start, &extents, element / parts);
-            let (largest, first) = found.unwrap_or((0.0, place));
-            found = Some((largest.max(error), first));
-        }
-    }
-    Ok(found)
 }
 
 impl Plan {

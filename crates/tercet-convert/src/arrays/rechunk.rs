@@ -1,31 +1,168 @@
-//! Slabs for another chunk grid: every chunk of the source is decoded a bounded number of times, in bounded memory.
+//! Blocks: boxes of chunks of the output whose values are read from the source in one piece, so that every chunk of the source is decoded
+//! once, or a few times if memory does not suffice.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use rayon::prelude::*;
 
-use tercet_core::tensor::BoxCopy;
-
-use super::sink::Fill;
+use super::sink::{Fill, Stored, Values};
 use crate::Error;
 
-/// The memory of one slab in bytes; two are kept.
-const SLAB_BYTES: u64 = 128 << 20;
+/// The most memory of a block in bytes; one is in memory at a time.
+const MAX_BLOCK_BYTES: u64 = 256 << 20;
+/// Smaller blocks grow to this, so that threads have enough to do between two blocks.
+const BLOCK_BYTES: u64 = 64 << 20;
 
-/// Reads boxes of a target grid from slabs, which are read from the source in one piece each.
-pub(crate) struct Rechunk<'f> {
-    fill: &'f Fill<'f>,
+/// A box of the chunk grid of an output.
+#[derive(Clone, Debug)]
+pub(crate) struct ChunkBox {
+    /// The number of chunks of the array, by axis.
+    grid: Vec<u64>,
+    first: Vec<u64>,
+    counts: Vec<u64>,
+    chunk: Vec<u64>,
     shape: Vec<u64>,
-    item_size: usize,
-    /// The extents of a slab, in multiples of target chunks.
-    slab: Vec<u64>,
-    kept: Mutex<Vec<Kept>>,
-    pool: Option<rayon::ThreadPool>,
 }
 
-type Loaded = Arc<OnceLock<Result<Arc<Vec<u8>>, Error>>>;
+impl ChunkBox {
+    /// All chunks of an array.
+    fn whole(shape: &[u64], chunk: &[u64]) -> Self {
+        let grid: Vec<u64> =
+            shape.iter().zip(chunk).map(|(extent, chunk)| extent.div_ceil((*chunk).max(1))).collect();
+        let first = vec![0; grid.len()];
+        Self { counts: grid.clone(), grid, first, chunk: chunk.to_vec(), shape: shape.to_vec() }
+    }
 
-struct Kept {
-    start: Vec<u64>,
-    values: Loaded,
+    /// The number of chunks.
+    pub(crate) fn len(&self) -> u64 {
+        self.counts.iter().product()
+    }
+
+    /// The coordinates of a chunk, counted in this box in row-major order.
+    pub(crate) fn coords(&self, number: u64) -> Vec<u64> {
+        let mut rest = number;
+        let mut coords = self.first.clone();
+        for axis in (0..coords.len()).rev() {
+            coords[axis] += rest % self.counts[axis];
+            rest /= self.counts[axis];
+        }
+        coords
+    }
+
+    /// The number of a chunk of this box in the array, in row-major order.
+    pub(crate) fn linear(&self, number: u64) -> u64 {
+        self.coords(number).iter().zip(&self.grid).fold(0, |linear, (at, count)| linear * count + at)
+    }
+
+    /// Start and extents of a chunk, without positions outside of the array.
+    pub(crate) fn window(&self, coords: &[u64]) -> (Vec<u64>, Vec<u64>) {
+        let start: Vec<u64> = coords.iter().zip(&self.chunk).map(|(at, chunk)| at * chunk).collect();
+        let clipped = |((start, chunk), extent): ((&u64, &u64), &u64)| (*chunk).min(extent - start);
+        let extents = start.iter().zip(&self.chunk).zip(&self.shape).map(clipped).collect();
+        (start, extents)
+    }
+
+    /// Start and extents of the box.
+    fn bounds(&self) -> (Vec<u64>, Vec<u64>) {
+        let start: Vec<u64> = self.first.iter().zip(&self.chunk).map(|(at, chunk)| at * chunk).collect();
+        let extents = start
+            .iter()
+            .zip(&self.counts)
+            .zip(self.chunk.iter().zip(&self.shape))
+            .map(|((start, count), (chunk, extent))| count.saturating_mul(*chunk).min(extent - start))
+            .collect();
+        (start, extents)
+    }
+}
+
+impl Values<'_> {
+    /// The frames of chunks of this shape, if they are those of the source.
+    pub(crate) fn carried(&self, chunk: &[u64]) -> Option<&Stored<'_>> {
+        self.stored.filter(|_| self.source_chunks.as_deref() == Some(chunk))
+    }
+
+    /// Passes the chunks of an output to `each`, block by block, with the reader of their values.
+    pub(crate) fn each_block(
+        &self,
+        shape: &[u64],
+        item_size: usize,
+        chunk: &[u64],
+        each: &mut dyn FnMut(&ChunkBox, &Fill<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let whole = ChunkBox::whole(shape, chunk);
+        if whole.len() == 0 {
+            return Ok(());
+        }
+        let source = self.source_chunks.as_deref().filter(|source| source.len() == shape.len());
+        let Some(source) = source.filter(|source| !is_aligned(source, chunk, shape)) else {
+            return each(&whole, self.fill);
+        };
+        let block = block_shape(shape, item_size, source, chunk);
+        let blocks = ChunkBox::whole(shape, &block);
+        if blocks.len() == whole.len() {
+            // A chunk alone is as large as a block.
+            return each(&whole, self.fill);
+        }
+        let mut values = Vec::new();
+        for number in 0..blocks.len() {
+            let (start, extents) = blocks.window(&blocks.coords(number));
+            // Blocks are multiples of chunks.
+            let first: Vec<u64> = start.iter().zip(chunk).map(|(at, chunk)| at / chunk).collect();
+            let counts = extents.iter().zip(chunk).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect();
+            let part = ChunkBox { first, counts, ..whole.clone() };
+            self.load(&part, item_size, source, &mut values)?;
+            let read = |from: &[u64], count: &[u64], out: &mut [u8]| {
+                copy(&part, item_size, &values, (from, count), out)
+            };
+            each(&part, &read)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the values of a block, in pieces that end at chunks of the source.
+    fn load(
+        &self,
+        part: &ChunkBox,
+        item_size: usize,
+        source: &[u64],
+        values: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let (start, extents) = part.bounds();
+        let bytes = |extents: &[u64]| {
+            let bytes = extents.iter().fold(item_size as u64, |bytes, extent| bytes.saturating_mul(*extent));
+            usize::try_from(bytes).unwrap_or(usize::MAX)
+        };
+        values.resize(bytes(&extents), 0);
+        let row = bytes(&extents[1..]);
+        let (mut at, end, step) = (start[0], start[0] + extents[0], source[0].max(1));
+        let mut rest = &mut values[..];
+        let mut pieces = Vec::new();
+        while at < end {
+            let next = ((at / step + 1) * step).min(end);
+            let len = usize::try_from(next - at).unwrap_or(usize::MAX).saturating_mul(row);
+            let cut = len.min(rest.len());
+            let (piece, after) = std::mem::take(&mut rest).split_at_mut(cut);
+            pieces.push((at, next - at, piece));
+            (at, rest) = (next, after);
+        }
+        pieces.into_par_iter().try_for_each(|(at, count, piece)| {
+            let (mut start, mut extents) = (start.clone(), extents.clone());
+            (start[0], extents[0]) = (at, count);
+            (self.fill)(&start, &extents, piece)
+        })
+    }
+}
+
+/// Copies a box out of the values of a block.
+fn copy(
+    part: &ChunkBox,
+    item_size: usize,
+    values: &[u8],
+    (from, count): (&[u64], &[u64]),
+    out: &mut [u8],
+) -> Result<(), Error> {
+    let (start, extents) = part.bounds();
+    let start: Vec<u64> = from.iter().zip(&start).map(|(at, start)| at - start).collect();
+    crate::formats::strided::copy_box(values, &extents, item_size, (&start, count), out)
+        .map_err(|error| Error::new("".into(), error.into()))
 }
 
 /// Whether a box of the target covers whole chunks of the source.
@@ -37,106 +174,34 @@ fn is_aligned(source: &[u64], target: &[u64], shape: &[u64]) -> bool {
         .all(|((&source, &target), &extent)| source <= 1 || target >= extent || target % source == 0)
 }
 
-impl<'f> Rechunk<'f> {
-    /// Slabs for a target grid; `None` if boxes cover whole chunks, or if one row of target chunks needs too much memory.
-    pub(crate) fn new(
-        fill: &'f Fill<'f>,
-        shape: &[u64],
-        item_size: usize,
-        source: &[u64],
-        target: &[u64],
-    ) -> Option<Self> {
-        if source.len() != shape.len() || target.len() != shape.len() || is_aligned(source, target, shape) {
-            return None;
-        }
-        let bytes = |extents: &[u64]| {
-            extents.iter().fold(item_size as u64, |bytes, extent| bytes.saturating_mul(*extent))
-        };
-        let mut slab: Vec<u64> =
-            target.iter().zip(shape).map(|(chunk, extent)| (*chunk).min(*extent)).collect();
-        if bytes(&slab) > SLAB_BYTES {
-            return None;
-        }
-        // From the last axis on, axes become whole; the first that does not fit grows as far as it can.
-        for axis in (0..shape.len()).rev() {
-            let chunk = slab[axis];
-            slab[axis] = shape[axis];
-            if bytes(&slab) > SLAB_BYTES {
-                slab[axis] = chunk;
-                let count = (SLAB_BYTES / bytes(&slab).max(1)).max(1);
-                slab[axis] = chunk.saturating_mul(count).min(shape[axis]);
-                break;
-            }
-        }
-        // Reads run on their own threads: those that wait for a slab must not start other work meanwhile.
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(rayon::current_num_threads()).build().ok();
-        Some(Self { fill, shape: shape.to_vec(), item_size, slab, kept: Mutex::new(Vec::new()), pool })
+/// The extents of blocks, in multiples of target chunks: as many as cover whole chunks of the source, if memory suffices.
+fn block_shape(shape: &[u64], item_size: usize, source: &[u64], target: &[u64]) -> Vec<u64> {
+    let bytes = |extents: &[u64]| {
+        extents.iter().fold(item_size as u64, |bytes, extent| bytes.saturating_mul(*extent))
+    };
+    let mut block: Vec<u64> =
+        target.iter().zip(shape).map(|(chunk, extent)| (*chunk).min((*extent).max(1))).collect();
+    // Grows an axis to `wanted`, or as far as the memory allows.
+    let mut grow = |axis: usize, wanted: u64, most: u64| {
+        let other = bytes(&block) / block[axis].max(1);
+        let chunk = target[axis].max(1);
+        let fits = most / other.saturating_mul(chunk).max(1) * chunk;
+        block[axis] = wanted.min(fits).clamp(block[axis], shape[axis].max(block[axis]));
+    };
+    for axis in (0..shape.len()).rev() {
+        let (from, to) = (source[axis].max(1), target[axis].max(1));
+        let common = (1..=4).map(|count| from.saturating_mul(count)).find(|extent| extent % to == 0);
+        let whole = common.unwrap_or_else(|| from.div_ceil(to).saturating_mul(to));
+        grow(axis, whole.min(shape[axis]), MAX_BLOCK_BYTES);
     }
-
-    /// Reads a box of the target grid.
-    pub(crate) fn read(&self, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
-        let first: Vec<u64> = start.iter().zip(&self.slab).map(|(at, slab)| at / slab * slab).collect();
-        let size: Vec<u64> = first
-            .iter()
-            .zip(&self.slab)
-            .zip(&self.shape)
-            .map(|((first, slab), extent)| (*slab).min(extent - first))
-            .collect();
-        let inside = start.iter().zip(extents).zip(first.iter().zip(&size));
-        if !inside.clone().all(|((at, count), (first, size))| at + count <= first + size) {
-            return (self.fill)(start, extents, out);
-        }
-        let loaded = self.loaded(&first);
-        let values = loaded.get_or_init(|| self.load(&first, &size).map(Arc::new));
-        let values = match values {
-            Ok(values) => values.clone(),
-            // The error belongs to the first reader; others read for themselves and get their own.
-            Err(_) => return (self.fill)(start, extents, out),
-        };
-        let fit = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-        let counts: Vec<usize> = extents.iter().map(|count| fit(*count)).collect();
-        let strides = |extents: &[u64]| {
-            let mut strides = vec![self.item_size; extents.len()];
-            for axis in (0..extents.len().saturating_sub(1)).rev() {
-                strides[axis] = strides[axis + 1] * fit(extents[axis + 1]);
-            }
-            strides
-        };
-        let (from, to) = (strides(&size), strides(extents));
-        let offset: usize =
-            start.iter().zip(&first).zip(&from).map(|((at, first), stride)| fit(at - first) * stride).sum();
-        BoxCopy::new(self.item_size, &counts, (offset, &from), (0, &to))
-            .run(&values, out)
-            .map_err(|error| Error::new("".into(), error.into()))
+    for axis in (0..shape.len()).rev() {
+        grow(axis, shape[axis], BLOCK_BYTES);
     }
-
-    /// The slab at a position; the oldest of two is dropped.
-    fn loaded(&self, first: &[u64]) -> Loaded {
-        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(found) = kept.iter().find(|kept| kept.start == first) {
-            return found.values.clone();
-        }
-        if kept.len() >= 2 {
-            kept.remove(0);
-        }
-        let values = Loaded::default();
-        kept.push(Kept { start: first.to_vec(), values: values.clone() });
-        values
+    // Blocks are multiples of chunks, but for the last ones.
+    for (axis, extent) in block.iter_mut().enumerate() {
+        *extent = extent.div_ceil(target[axis].max(1)).saturating_mul(target[axis].max(1));
     }
-
-    fn load(&self, first: &[u64], size: &[u64]) -> Result<Vec<u8>, Error> {
-        let bytes = size.iter().fold(self.item_size as u64, |bytes, extent| bytes * extent);
-        let mut values = vec![0; usize::try_from(bytes).unwrap_or(0)];
-        let mut read = || (self.fill)(first, size, &mut values);
-        match &self.pool {
-            None => read()?,
-            Some(pool) => std::thread::scope(|scope| match scope.spawn(|| pool.install(read)).join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })?,
-        }
-        Ok(values)
-    }
+    block
 }
 
 #[cfg(test)]
@@ -145,38 +210,99 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn boxes_are_read_from_slabs() {
-        let shape = [40u64, 30, 20];
-        let reads = AtomicU64::new(0);
-        let fill = |start: &[u64], extents: &[u64], out: &mut [u8]| -> Result<(), Error> {
-            reads.fetch_add(1, Ordering::Relaxed);
+    fn decodes(shape: &[u64], item_size: usize, source: &[u64], target: &[u64]) -> (u64, u64) {
+        let block = block_shape(shape, item_size, source, target);
+        let bytes = block.iter().zip(shape).fold(item_size as u64, |bytes, (a, b)| bytes * a.min(b));
+        // The chunks of the source that the blocks overlap, of those that there are.
+        let (mut decoded, mut stored) = (1, 1);
+        for ((extent, block), source) in shape.iter().zip(&block).zip(source) {
+            let mut touched = 0;
             let mut at = 0;
-            for a in 0..extents[0] {
-                for b in 0..extents[1] {
-                    for c in 0..extents[2] {
-                        let value = ((start[0] + a) * 30 + start[1] + b) * 20 + start[2] + c;
-                        out[at..at + 4].copy_from_slice(&u32::try_from(value).unwrap().to_le_bytes());
-                        at += 4;
+            while at < *extent {
+                let end = (at + block).min(*extent);
+                touched += (end - 1) / source - at / source + 1;
+                at = end;
+            }
+            decoded *= touched;
+            stored *= extent.div_ceil(*source);
+        }
+        (u64::div_ceil(decoded, stored), bytes)
+    }
+
+    #[test]
+    fn source_chunks_are_decoded_once_in_bounded_memory() {
+        for (shape, source, target, most) in [
+            // Maps to series and back.
+            (vec![512u64, 512, 1024], vec![8u64, 256, 512], vec![512u64, 32, 32], 1),
+            (vec![512, 512, 1024], vec![512, 32, 32], vec![8, 256, 512], 1),
+            (vec![512, 512, 1024], vec![1, 512, 1024], vec![8, 256, 512], 1),
+            (vec![365, 721, 1440], vec![1, 721, 1440], vec![365, 10, 10], 7),
+            (vec![10_000, 100, 100], vec![7, 100, 100], vec![100, 30, 30], 2),
+            (vec![2000, 1000, 1000], vec![10, 1000, 1000], vec![2000, 16, 16], 32),
+        ] {
+            let (times, bytes) = decodes(&shape, 4, &source, &target);
+            assert!(times <= most, "{shape:?} {source:?} {target:?}: {times} times");
+            assert!(bytes <= MAX_BLOCK_BYTES, "{shape:?} {source:?} {target:?}: {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn boxes_are_read_from_blocks() {
+        for (shape, source, target) in [
+            ([40u64, 30, 20], [1u64, 30, 20], [40u64, 4, 7]),
+            ([40, 30, 20], [7, 11, 20], [5, 4, 3]),
+            ([40, 30, 20], [40, 3, 3], [3, 30, 20]),
+            ([40, 30, 20], [50, 50, 50], [1, 1, 20]),
+        ] {
+            let reads = AtomicU64::new(0);
+            let fill = |start: &[u64], extents: &[u64], out: &mut [u8]| -> Result<(), Error> {
+                reads.fetch_add(1, Ordering::Relaxed);
+                let mut at = 0;
+                for a in 0..extents[0] {
+                    for b in 0..extents[1] {
+                        for c in 0..extents[2] {
+                            let value = ((start[0] + a) * shape[1] + start[1] + b) * shape[2] + start[2] + c;
+                            out[at..at + 4].copy_from_slice(&u32::try_from(value).unwrap().to_le_bytes());
+                            at += 4;
+                        }
                     }
                 }
-            }
-            Ok(())
-        };
-        let rechunk = Rechunk::new(&fill, &shape, 4, &[1, 30, 20], &[40, 4, 7]);
-        assert!(Rechunk::new(&fill, &shape, 4, &[1, 30, 20], &[5, 30, 20]).is_none());
-        // One position of axis 0 is one chunk of the source, so boxes are whole chunks only along that axis.
-        let rechunk = rechunk.unwrap();
-        for b in (0..30).step_by(4) {
-            for c in (0..20).step_by(7) {
-                let extents = [40, 4.min(30 - b), 7.min(20 - c)];
-                let len = usize::try_from(extents.iter().product::<u64>() * 4).unwrap();
-                let (mut found, mut expected) = (vec![0; len], vec![0; len]);
-                rechunk.read(&[0, b, c], &extents, &mut found).unwrap();
-                fill(&[0, b, c], &extents, &mut expected).unwrap();
-                assert_eq!(found, expected);
-            }
+                Ok(())
+            };
+            let values = Values { fill: &fill, source_chunks: Some(source.to_vec()), stored: None };
+            let mut seen = vec![];
+            values
+                .each_block(&shape, 4, &target, &mut |part, read| {
+                    for number in 0..part.len() {
+                        let (start, extents) = part.window(&part.coords(number));
+                        let len = usize::try_from(extents.iter().product::<u64>() * 4).unwrap();
+                        let (mut found, mut expected) = (vec![0; len], vec![0; len]);
+                        read(&start, &extents, &mut found)?;
+                        fill(&start, &extents, &mut expected)?;
+                        assert_eq!(found, expected, "{start:?}");
+                        seen.push(part.linear(number));
+                    }
+                    Ok(())
+                })
+                .unwrap();
+            seen.sort_unstable();
+            let count: u64 = shape.iter().zip(target).map(|(extent, chunk)| extent.div_ceil(chunk)).product();
+            assert_eq!(seen, (0..count).collect::<Vec<_>>());
         }
-        assert_eq!(reads.load(Ordering::Relaxed), 24 + 1, "one slab");
+    }
+
+    #[test]
+    fn aligned_boxes_are_read_directly() {
+        let fill = |_: &[u64], _: &[u64], _: &mut [u8]| -> Result<(), Error> { Ok(()) };
+        let values = Values { fill: &fill, source_chunks: Some(vec![1, 30, 20]), stored: None };
+        let mut blocks = 0;
+        values
+            .each_block(&[40, 30, 20], 4, &[5, 30, 20], &mut |part, _| {
+                blocks += 1;
+                assert_eq!(part.len(), 8);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(blocks, 1);
     }
 }

@@ -13,7 +13,12 @@ pub struct Values<'f> {
     pub fill: &'f Fill<'f>,
     /// The chunk shape of the source, if a box costs as much as the chunks that it overlaps.
     pub source_chunks: Option<Vec<u64>>,
+    /// The frames of the chunk of the output at these coordinates, if the source has the same chunks, compressed with Zstandard.
+    pub stored: Option<&'f Stored<'f>>,
 }
+
+/// Returns the Zstandard frames of a chunk, if it is stored like that. Called from several threads.
+pub type Stored<'f> = dyn Fn(&[u64]) -> Result<Option<Vec<u8>>, Error> + Sync + 'f;
 
 impl std::fmt::Debug for Values<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

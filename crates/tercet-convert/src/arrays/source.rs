@@ -30,6 +30,26 @@ pub trait ArraySource: Send + Sync {
     fn is_chunked(&self, variable: usize) -> bool {
         self.header().variables.get(variable).is_some_and(|variable| variable.chunks.is_some())
     }
+
+    /// Whether the chunks of a variable are stored as Zstandard frames of row-major, little-endian values, so that
+    /// [`stored_chunk`](Self::stored_chunk) returns them.
+    fn zstd(&self, _variable: usize) -> Option<ZstdChunks> {
+        None
+    }
+
+    /// The frames of the chunk at coordinates in the chunk grid: those of its values, without positions outside of the array. `None` if the chunk is
+    /// missing, or not stored like that.
+    fn stored_chunk(&self, _variable: usize, _coords: &[u64]) -> Result<Option<Vec<u8>>, Error> {
+        Ok(None)
+    }
+}
+
+/// Chunks that are stored as Zstandard frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ZstdChunks {
+    /// The level of compression, if the file records it.
+    pub level: Option<i32>,
 }
 
 /// Reads a box of a variable as a tensor.

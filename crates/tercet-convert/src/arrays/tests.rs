@@ -383,3 +383,136 @@ fn fill_values_alone_are_unpacked() {
     let error = read_all(&view, 1).unwrap_err().to_string();
     assert!(error.contains("`l` at [0, 0] is beyond 2^53"), "{error}");
 }
+
+/// Chunks that are compressed with Zstandard on both sides are stored as they are, if nothing asks for other bytes.
+#[test]
+fn compressed_chunks_are_carried() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let dims = [("time", 3), ("y", 256), ("x", 600)];
+    let memory = Memory::new().with("t", Kind::Number(DType::F32), &dims, Some(&[1, 256, 256]));
+    let with = |compression, change: &dyn Fn(&mut ConvertOptions)| {
+        let mut options = ConvertOptions { compression, ..options() };
+        change(&mut options);
+        options
+    };
+    let run = |source: &dyn ArraySource, to: &Path, format, options: &ConvertOptions| {
+        convert(source, to, format, options, &NoProgress).unwrap();
+        open_path(to).unwrap()
+    };
+    let level = |level| Compression::Zstd { level };
+    let tet = run(&memory, &path("a.tet"), OutputFormat::Tet, &with(level(19), &|_| {}));
+    let frames = |source: &dyn ArraySource, coords: [u64; 3]| source.stored_chunk(0, &coords).unwrap();
+    let original = frames(&*tet, [1, 0, 1]).unwrap();
+
+    let zarr = run(&*tet, &path("a.zarr"), OutputFormat::Zarr, &options());
+    assert_eq!(std::fs::read(path("a.zarr/t/c/1/0/1")).unwrap(), original);
+    assert_eq!(frames(&*zarr, [1, 0, 1]), Some(original.clone()));
+    assert_eq!(frames(&*zarr, [1, 0, 2]), None, "a chunk at the edge is stored whole");
+    let back = run(&*zarr, &path("b.tet"), OutputFormat::Tet, &options());
+    assert_eq!(frames(&*back, [1, 0, 1]), Some(original.clone()));
+    // A level that is not recorded, or another one, is not the one that is asked for.
+    for source in [&*tet, &*zarr] {
+        let other = run(
+            source,
+            &path("c.tet"),
+            OutputFormat::Tet,
+            &with(level(1), &|options| options.overwrite = true),
+        );
+        assert_ne!(frames(&*other, [1, 0, 1]), Some(original.clone()));
+        assert!(other.zstd(0).is_some());
+        let raw = with(Compression::None, &|options| options.overwrite = true);
+        assert!(run(source, &path("c.tet"), OutputFormat::Tet, &raw).zstd(0).is_none());
+    }
+    let same = run(&*zarr, &path("d.tet"), OutputFormat::Tet, &with(level(3), &|_| {}));
+    assert_eq!(frames(&*same, [1, 0, 1]), Some(original.clone()), "the store records level 3");
+    let rounded = with(Compression::Auto, &|options| options.max_error = vec![(None, 0.5)]);
+    let rounded = run(&*zarr, &path("e.tet"), OutputFormat::Tet, &rounded);
+    assert_ne!(frames(&*rounded, [1, 0, 1]), Some(original.clone()));
+    let other = with(Compression::Auto, &|options| options.chunks = vec![("x".to_owned(), 300)]);
+    let other = run(&*zarr, &path("f.tet"), OutputFormat::Tet, &other);
+    assert_eq!(other.header().variables[0].chunks, Some(vec![1, 256, 300]));
+
+    // A selection of whole chunks keeps them, one that ends inside of a chunk keeps the others.
+    let select = |positions: &str, dim: &str| ViewOptions {
+        positions: vec![(dim.to_owned(), positions.to_owned())],
+        ..ViewOptions::default()
+    };
+    let view = View::new(&*zarr, &select("1..3", "time")).unwrap();
+    assert_eq!(frames(&view, [0, 0, 1]), Some(original.clone()));
+    let part = run(&view, &path("g.tet"), OutputFormat::Tet, &options());
+    assert_eq!(frames(&*part, [0, 0, 1]), Some(original.clone()));
+    let view = View::new(&*tet, &select("256..600", "x")).unwrap();
+    assert_eq!(frames(&view, [1, 0, 0]), Some(original.clone()));
+    let view = View::new(&*tet, &select("256..511", "x")).unwrap();
+    assert_eq!(frames(&view, [1, 0, 0]), None);
+    assert_eq!(view.zstd(0), None, "chunks of another extent");
+    let view = View::new(&*tet, &select("1..600", "x")).unwrap();
+    assert_eq!(view.zstd(0), None);
+
+    // A damaged frame is an error of the source, not of the output.
+    let mut damaged = original.clone();
+    damaged.truncate(original.len() / 2);
+    std::fs::write(path("a.zarr/t/c/1/0/1"), damaged).unwrap();
+    let damaged = open_path(&path("a.zarr")).unwrap();
+    let error = convert(&*damaged, &path("h.tet"), OutputFormat::Tet, &options(), &NoProgress).unwrap_err();
+    assert!(error.to_string().contains("a.zarr"), "{error}");
+    assert!(!path("h.tet").exists());
+}
+
+/// The payloads of messages are chunks of a cube, and chunks are payloads; values that need a mask are encoded again.
+#[test]
+fn payloads_of_messages_are_carried() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let dims = [("time", 4), ("y", 256), ("x", 256)];
+    let mut memory = Memory::new().with("t", Kind::Number(DType::F32), &dims, Some(&[1, 256, 256]));
+    // A NaN in the second field.
+    let at = 256 * 256 * 4;
+    memory.values[0][at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    let zstd = ConvertOptions { compression: Compression::Zstd { level: 19 }, ..options() };
+    convert(&memory, &path("a.tet"), OutputFormat::Tet, &zstd, &NoProgress).unwrap();
+    let tet = open_path(&path("a.tet")).unwrap();
+    convert(&*tet, &path("a.tgm"), OutputFormat::Tgm, &options(), &NoProgress).unwrap();
+    let file = tercet_tgm::File::open(path("a.tgm")).unwrap();
+    for number in 0..4 {
+        let message = file.message(number).unwrap();
+        let object = message.object(0).unwrap();
+        let frames = tet.stored_chunk(0, &[number, 0, 0]).unwrap().unwrap();
+        assert_eq!(object.payload().unwrap()[..] == frames[..], number != 1, "{number}");
+        assert_eq!(object.descriptor().filter == "none", number != 1);
+    }
+    let tgm = open_path(&path("a.tgm")).unwrap();
+    convert(&*tgm, &path("b.tet"), OutputFormat::Tet, &options(), &NoProgress).unwrap();
+    let back = open_path(&path("b.tet")).unwrap();
+    for number in [0, 2, 3] {
+        let coords = [number, 0, 0];
+        assert_eq!(back.stored_chunk(0, &coords).unwrap(), tet.stored_chunk(0, &coords).unwrap());
+    }
+    assert_eq!(read_all(&*back, 0).unwrap().bytes(), memory.values[0]);
+}
+
+/// Chunks of another shape are read in blocks, and compared in blocks.
+#[test]
+fn every_sink_takes_blocks() {
+    let directory = tempfile::tempdir().unwrap();
+    let dims = [("time", 30), ("y", 40), ("x", 50)];
+    let memory = Memory::new().with("t", Kind::Number(DType::I16), &dims, Some(&[7, 40, 11]));
+    for format in [
+        OutputFormat::Tet,
+        OutputFormat::Zarr,
+        OutputFormat::Tgm,
+        OutputFormat::NetCdf4,
+        OutputFormat::NetCdf(None),
+    ] {
+        let path = directory.path().join(format.name().replace([' ', '.'], "_"));
+        let mut options = options();
+        if format.has_chunk_shapes() {
+            options.chunks = vec![("time".to_owned(), 30), ("y".to_owned(), 3), ("x".to_owned(), 8)];
+        }
+        convert(&memory, &path, format, &options, &NoProgress).unwrap();
+        let found = open_path(&path).unwrap();
+        let position = found.header().find("t").unwrap();
+        assert_eq!(read_all(&*found, position).unwrap().bytes(), memory.values[0], "{}", format.name());
+    }
+}

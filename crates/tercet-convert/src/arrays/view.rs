@@ -7,7 +7,7 @@ use tercet_tet::{AttrValue, File, LabelSelection, Layout, PositionRange, Writer,
 use super::cast::cast;
 use super::convert::place_of;
 use super::model::{Attr, AttrData, Header, Kind, Number, Numbers, Variable, number_at};
-use super::source::{ArraySource, read_all, refused};
+use super::source::{ArraySource, ZstdChunks, read_all, refused};
 use crate::Error;
 
 /// What a [`View`] selects and changes.
@@ -478,6 +478,28 @@ impl ArraySource for View<'_> {
         })
     }
 
+    fn zstd(&self, variable: usize) -> Option<ZstdChunks> {
+        self.chunk_offset(variable).and_then(|_| self.source.zstd(self.parts[variable].source))
+    }
+
+    fn stored_chunk(&self, variable: usize, coords: &[u64]) -> Result<Option<Vec<u8>>, Error> {
+        let (part, item) = (&self.parts[variable], &self.header.variables[variable]);
+        let original = &self.source.header().variables[part.source];
+        let Some(offset) = self.chunk_offset(variable) else { return Ok(None) };
+        let of_source: Vec<u64> = coords.iter().zip(&offset).map(|(at, offset)| at + offset).collect();
+        // A selection can end inside a chunk.
+        let extents = |coords: &[u64], shape: &[u64]| -> Vec<u64> {
+            let chunks = original.chunks.iter().flatten();
+            let extent =
+                |((at, chunk), extent): ((&u64, &u64), &u64)| extent.saturating_sub(at * chunk).min(*chunk);
+            coords.iter().zip(chunks).zip(shape).map(extent).collect()
+        };
+        if extents(coords, &item.shape) != extents(&of_source, &original.shape) {
+            return Ok(None);
+        }
+        self.source.stored_chunk(part.source, &of_source)
+    }
+
     fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {
         let part = &self.parts[variable];
         let all = self.source.read_strings(part.source)?;
@@ -492,6 +514,21 @@ impl ArraySource for View<'_> {
 }
 
 impl View<'_> {
+    /// The coordinates of the first chunk of a variable in the chunk grid of the source; `None` if the values are changed, or if the selection
+    /// is not one of chunks.
+    fn chunk_offset(&self, variable: usize) -> Option<Vec<u64>> {
+        let (part, item) = (&self.parts[variable], &self.header.variables[variable]);
+        let original = &self.source.header().variables[part.source];
+        let chunks = original.chunks.as_ref().filter(|chunks| item.chunks.as_ref() == Some(*chunks))?;
+        if part.packing.is_some() || item.kind != original.kind {
+            return None;
+        }
+        let offset = |(slice, chunk): (&AxisSlice, &u64)| {
+            (slice.step == 1 && slice.start.is_multiple_of(*chunk)).then(|| slice.start / chunk)
+        };
+        part.slices.iter().zip(chunks).map(offset).collect()
+    }
+
     fn read_stored(
         &self,
         part: &Part,

@@ -167,6 +167,7 @@ mod tests {
     use std::io::Cursor;
 
     use tercet_core::DType;
+    use tercet_core::progress::NoProgress;
 
     use super::*;
     use crate::{File, Layout, WriterOptions};
@@ -198,6 +199,51 @@ mod tests {
             let t2m = file.dataset("t2m").unwrap();
             assert_eq!(t2m.select().read().unwrap().as_slice::<f32>(), Some(&values[..]));
             assert_eq!(t2m.chunk_ref(&[1, 0]).unwrap().codec, compression.codec());
+        }
+    }
+
+    /// Frames are stored as they are; those of other lengths, and of rounded or raw datasets, are encoded again.
+    #[test]
+    fn frames_are_carried() {
+        let values: Vec<f32> = (0u8..12).map(f32::from).collect();
+        let bytes = |from: usize, to: usize| bytemuck::cast_slice::<f32, u8>(&values[from..to]).to_vec();
+        let frame = |bytes: &[u8]| {
+            let mut out = Vec::new();
+            tercet_codec::bytes::zstd::encode_frame(bytes, 19, &mut out).unwrap();
+            out
+        };
+        let (first, short) = (frame(&bytes(0, 6)), frame(&bytes(6, 11)));
+        for compression in [Compression::None, Compression::Zstd { level: 3 }] {
+            let (mut writer, id) = writer(compression);
+            writer.array(DatasetId(0), TensorView::from_slice(&[3], &[1i16, 2, 3]).unwrap()).unwrap();
+            let stored = |coords: &[u64]| {
+                let frame = if coords[0] == 0 { &first } else { &short };
+                Ok::<_, crate::Error>(Some(frame.clone()))
+            };
+            let fill = |coords: &[u64], out: &mut [u8]| {
+                let start = usize::try_from(coords[0]).unwrap() * 6;
+                out.copy_from_slice(&bytes(start, start + 6));
+                Ok(())
+            };
+            // The last row first.
+            for number in [1, 0] {
+                writer.fill_chunks(id, [number].into_iter(), stored, fill, &NoProgress).unwrap();
+            }
+            let source = Arc::new(tercet_core::source::Memory::new("made", writer.finish().unwrap().output));
+            let options = crate::VerifyOptions::new().with_deep(true);
+            let report = crate::verify(source.clone(), options, &NoProgress).unwrap();
+            assert!(report.findings.iter().all(|finding| finding.ok), "{:?}", report.findings);
+            let file = File::from_source(source, crate::ReadOptions::new()).unwrap();
+            let t2m = file.dataset("t2m").unwrap();
+            assert_eq!(t2m.select().read().unwrap().as_slice::<f32>(), Some(&values[..]));
+            let found = t2m.stored_zstd(&[0, 0]).unwrap();
+            match compression {
+                Compression::None => assert_eq!(found, None),
+                _ => {
+                    assert_eq!(found.as_deref(), Some(&first[..]));
+                    assert_ne!(t2m.stored_zstd(&[1, 0]).unwrap().as_deref(), Some(&short[..]));
+                }
+            }
         }
     }
 

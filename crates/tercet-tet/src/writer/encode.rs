@@ -92,6 +92,20 @@ impl Encoder {
         Ok(Encoded { row, codec: self.compression.codec(), stored, crc, stats, zone })
     }
 
+    /// Whether frames of other files can be stored.
+    pub(super) fn carries(&self) -> bool {
+        self.rounder.is_none() && matches!(self.compression, Compression::Zstd { .. })
+    }
+
+    /// Frames of another file as a chunk; `None` if they are not exactly the frames of `len` bytes.
+    pub(super) fn carry(&self, row: u64, stored: Vec<u8>, len: u64) -> Option<Encoded> {
+        let mut raw = Vec::new();
+        zstd::decode_new(&stored, usize::try_from(len).ok()?, &mut raw).ok()?;
+        let stats = if self.statistics { Stats::compute(self.dtype, &raw).encode() } else { [0; 48] };
+        let zone = self.zones.map(|scan| scan.chunk(&raw));
+        Some(Encoded { zone, ..self.keep(row, Codec::Zstd, stored, stats, None) })
+    }
+
     /// A stored chunk of another file with its statistics. An existing checksum is kept: recomputing it
     /// would accept damage.
     pub(crate) fn keep(

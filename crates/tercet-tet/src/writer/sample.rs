@@ -20,9 +20,8 @@ const REQUESTED_BYTES: u64 = 32 << 20;
 /// The part of a chunk that is compressed.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The numbers of the chunks of a sample, spread evenly over the dataset.
-pub(crate) fn positions(grid: &Grid) -> Vec<u64> {
-    let count = grid.chunk_count();
+/// The positions of the chunks of a sample, spread evenly over `count` chunks.
+pub(crate) fn positions(grid: &Grid, count: u64) -> Vec<u64> {
     // The first chunk is the largest: chunks are clipped at the far edges.
     let bytes = grid.chunk_bytes_at(&[0; MAX_RANK][..grid.rank()]).max(1);
     let by_sample = SAMPLE_BYTES / bytes.min(PIECE_BYTES as u64);
@@ -73,7 +72,8 @@ mod tests {
     use super::*;
 
     fn sampled(shape: &[u64], chunk: &[u64]) -> Vec<u64> {
-        positions(&Grid::new(ElementType::F32, shape, chunk).unwrap())
+        let grid = Grid::new(ElementType::F32, shape, chunk).unwrap();
+        positions(&grid, grid.chunk_count())
     }
 
     #[test]

@@ -11,7 +11,6 @@ use hdf5_writer::{
     FILTER_SHUFFLE, FilterDescription, Hdf5Builder, ReferenceType, StringEncoding, StringPadding, StringSize,
     UNLIMITED, VarLenKind, WriteOptions,
 };
-use tercet_core::limits::check_limit;
 use tercet_core::publish::AtomicFile;
 use tercet_core::{DType, Progress};
 use tercet_tet::Compression;
@@ -64,8 +63,14 @@ impl Hdf5Sink {
         if matches!(compression, Compression::Zstd { .. }) {
             return Err(refused(&name, "HDF5 files are compressed with deflate here, not with Zstandard"));
         }
-        check_limit("the values of an HDF5 file, which is built in memory,", header.bytes(), MAX_BYTES)
-            .map_err(|limit| refused(&name, format!("{limit}; CDF-5 and Zarr have no limit")))?;
+        if header.bytes() > MAX_BYTES {
+            let bytes = header.bytes();
+            let detail = format!(
+                "NetCDF-4 and HDF5 files are built in memory: the values have {bytes} bytes, and at most {MAX_BYTES} (1 GiB) are \
+                 supported; .nc5 (NetCDF CDF-5) and .zarr files are written in any size"
+            );
+            return Err(refused(&name, detail));
+        }
         let file = if overwrite { AtomicFile::create(path) } else { AtomicFile::create_new(path) };
         let file = file.map_err(|publish| error(publish.into()))?;
         let values = vec![Content::None; header.variables.len()];

@@ -68,7 +68,7 @@ fn write(version: Version, single: bool) -> (Header, Vec<u8>) {
             out.copy_from_slice(&all);
             Ok(())
         };
-        sink.write(number, &Values { fill: &fill, source_chunks: None }, &NoProgress).unwrap();
+        sink.write(number, &Values { fill: &fill, source_chunks: None, stored: None }, &NoProgress).unwrap();
     }
     sink.finish().unwrap();
     (header, std::fs::read(&path).unwrap())

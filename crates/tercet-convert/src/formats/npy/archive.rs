@@ -102,6 +102,15 @@ impl NpySink {
                 format!("a .npy file holds one array, not {found}; select one, or write .npz"),
             ));
         }
+        // Programs that extract an archive would write outside of their directory.
+        let leaves = |name: &str| {
+            name.split(['/', '\\']).any(|part| part.is_empty() || part == "..") || name.contains('\0')
+        };
+        if let Some(variable) = header.variables.iter().find(|variable| is_archive && leaves(&variable.name))
+        {
+            let shown = tercet_core::escape::name(&variable.name);
+            return Err(refused(&name, format!("`{shown}` is not allowed as a name in an archive")));
+        }
         let file = if overwrite { AtomicFile::create(path) } else { AtomicFile::create_new(path) };
         let file = file.map_err(|publish| Error::new(name.as_str().into(), publish.into()))?;
         Ok(Self { file, name, header, is_archive, members: Vec::new() })

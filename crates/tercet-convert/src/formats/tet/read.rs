@@ -6,13 +6,13 @@ use serde_json::Value;
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{DType, Selection};
-use tercet_tet::{AttrType, AttrValue, Dataset, File};
+use tercet_tet::{AttrType, AttrValue, Codec, Dataset, File};
 
 use super::typed::{self, TYPED};
 use crate::Error;
 use crate::arrays::dims::DimTable;
 use crate::arrays::source::{check_box, malformed, refused};
-use crate::arrays::{ArraySource, AttrData, Dim, Header, Kind, Numbers, Variable};
+use crate::arrays::{ArraySource, AttrData, Dim, Header, Kind, Numbers, Variable, ZstdChunks};
 
 /// A `.tet` file.
 #[derive(Debug)]
@@ -227,6 +227,25 @@ impl ArraySource for TetSource {
             }
             Origin::Labels { .. } => Err(refused(self.name(), format!("`{}` contains strings", item.name))),
         }
+    }
+
+    fn zstd(&self, variable: usize) -> Option<ZstdChunks> {
+        let item = self.header.variables.get(variable)?;
+        let Origin::Dataset(dataset) = self.origins[variable] else { return None };
+        let dataset = self.dataset(dataset).ok()?;
+        let is_plain = matches!(item.kind, Kind::Number(dtype) if dtype != DType::Bool)
+            && item.shape == dataset.shape()
+            && !item.shape.is_empty();
+        let first = dataset.chunk_ref(&vec![0; item.shape.len()]).ok()?;
+        (is_plain && first.codec == Codec::Zstd).then_some(ZstdChunks { level: None })
+    }
+
+    fn stored_chunk(&self, variable: usize, coords: &[u64]) -> Result<Option<Vec<u8>>, Error> {
+        let Origin::Dataset(dataset) = self.origins[variable] else { return Ok(None) };
+        if self.header.variables[variable].shape.len() != coords.len() {
+            return Ok(None);
+        }
+        Ok(self.dataset(dataset)?.stored_zstd(coords)?.map(|frames| frames.to_vec()))
     }
 
     fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {

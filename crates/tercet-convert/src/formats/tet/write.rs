@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use tercet_codec::bytes::zstd::DEFAULT_LEVEL;
 use tercet_core::publish::AtomicFile;
 use tercet_core::{DType, Progress};
 use tercet_tet::{
@@ -30,6 +31,8 @@ pub(crate) struct TetSink {
 pub(crate) struct TetVariable {
     /// The variable of the source.
     pub(crate) original: Variable,
+    /// Whether chunks of the source are stored as they are.
+    pub(crate) is_carried: bool,
     /// The labels of an axis, if the variable is stored as labels.
     pub(crate) labels: Option<Vec<String>>,
     /// The rounding of values.
@@ -62,6 +65,11 @@ impl TetSink {
                 None => chunking::default_chunk_shape(&variable.shape, variable.item_size()),
             };
             let id = layout.dataset(&variable.name, dtype, &variable.shape, chunks).map_err(failed)?;
+            let compression = match compression {
+                // Carried chunks are compressed already.
+                Compression::Auto if planned.is_carried => Compression::Zstd { level: DEFAULT_LEVEL },
+                other => other,
+            };
             layout.compress(id, compression).map_err(failed)?;
             layout.dims(id, variable.dims.iter().map(String::as_str)).map_err(failed)?;
             for (dim_variable, labels) in header.variables.iter().zip(variables) {
@@ -192,15 +200,17 @@ impl ArraySink for TetSink {
     fn write(&mut self, variable: usize, values: &Values<'_>, progress: &dyn Progress) -> Result<(), Error> {
         let Some(id) = self.ids[variable] else { return Ok(()) };
         let grid = self.writer.grid(id).clone();
-        let fill = |coords: &[u64], out: &mut [u8]| {
-            let start: Vec<u64> = coords
-                .iter()
-                .enumerate()
-                .map(|(axis, &coordinate)| grid.window(axis, coordinate).0)
-                .collect();
-            (values.fill)(&start, &grid.chunk_shape_at(coords), out)
-        };
-        self.writer.fill(id, fill, progress)
+        let (shape, chunk) = (grid.shape().to_vec(), grid.chunk_shape().to_vec());
+        let carried = values.carried(&chunk);
+        let stored = |coords: &[u64]| carried.map_or(Ok(None), |stored| stored(coords));
+        values.each_block(&shape, grid.element().size(), &chunk, &mut |part, read| {
+            let fill = |coords: &[u64], out: &mut [u8]| {
+                let (start, extents) = part.window(coords);
+                read(&start, &extents, out)
+            };
+            let numbers = (0..part.len()).map(|number| part.linear(number));
+            self.writer.fill_chunks(id, numbers, stored, fill, progress)
+        })
     }
 
     fn write_strings(&mut self, variable: usize, _strings: &[String]) -> Result<(), Error> {

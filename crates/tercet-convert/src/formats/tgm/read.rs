@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde_json::{Map, Value as Json, json};
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{ByteSource, DType, Selection};
-use tercet_tgm::{DataObjectDescriptor, File, ReadOptions, Value, is_pipeline_parameter};
+use tercet_tgm::{ByteOrder, DataObjectDescriptor, File, Object, ReadOptions, Value, is_pipeline_parameter};
 
 use super::keys::{self, Keys};
 use super::special::{self, Special};
@@ -14,7 +14,9 @@ use super::stack::{Cube, Dimension, Field, stack};
 use super::{EXTRA, KEYS, ORDER, RECORD};
 use crate::Error;
 use crate::arrays::source::{check_box, malformed, refused};
-use crate::arrays::{ArraySource, Attr, AttrData, Dim, Header, Kind, Numbers, Variable, push_number};
+use crate::arrays::{
+    ArraySource, Attr, AttrData, Dim, Header, Kind, Numbers, Variable, ZstdChunks, push_number,
+};
 
 /// A `.tgm` file, stacked into cubes.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ const LONGITUDES: [&str; 4] = ["longitude", "lon", "longitudes", "lng"];
 
 /// Missing fields that are listed by their coordinates.
 const LISTED: usize = 3;
+/// The longest coordinate that is compared with those of other files, in bytes.
+const MAX_COORDINATES: u64 = 16 << 20;
 
 impl TgmSource {
     /// Reads the metadata of all messages.
@@ -346,8 +350,15 @@ impl Builder<'_> {
             return Ok(());
         }
         let special = first.special.clone();
-        if let Some(variable) = self.same_everywhere(cube, first, special.is_some())? {
-            let (variable, contents) = variable;
+        if let Some((variable, contents)) = self.same_in_files(cube, first)? {
+            let dims = special.map(|special| special.dims).unwrap_or_default();
+            let dims =
+                variable.shape.iter().zip(&dims).map(|(len, dim)| self.inner_dim(dim, &cube.name, *len));
+            let dims = dims.collect();
+            self.push(Variable { dims, ..variable }, contents);
+            return Ok(());
+        }
+        if let Some((variable, contents)) = self.same_everywhere(cube, first, special.is_some())? {
             let dim = self.inner_dim(&variable.name.clone(), &variable.name, variable.shape[0]);
             self.push(Variable { dims: vec![dim], ..variable }, contents);
             return Ok(());
@@ -429,6 +440,46 @@ impl Builder<'_> {
         };
         self.push(variable, contents);
         Ok(())
+    }
+
+    /// Coordinates of several files of another format are one variable if they are equal.
+    fn same_in_files(&self, cube: &Cube, first: &Field) -> Result<Option<(Variable, Contents)>, Error> {
+        let Some(special) = &first.special else { return Ok(None) };
+        let is_number = special.kind.is_none() && !special.masked && special.axes.is_empty();
+        let bytes = first
+            .shape
+            .iter()
+            .fold(first.dtype.size().unwrap_or(1) as u64, |bytes, extent| bytes.saturating_mul(*extent));
+        if cube.fields.len() < 2
+            || !is_number
+            || first.shape.len() > 1
+            || special.dims.len() != first.shape.len()
+            || bytes > MAX_COORDINATES
+        {
+            return Ok(None);
+        }
+        let mut values: Option<Vec<u8>> = None;
+        for field in &cube.fields {
+            let Some(field) = field.map(|field| &self.fields[field]) else { return Ok(None) };
+            if field.special.as_ref() != Some(special) {
+                return Ok(None);
+            }
+            let bytes = self.file.message(field.message)?.object(field.object)?.decode_to_vec()?;
+            match &values {
+                None => values = Some(bytes),
+                Some(values) if *values == bytes => {}
+                Some(_) => return Ok(None),
+            }
+        }
+        let variable = Variable {
+            name: cube.name.clone(),
+            kind: Kind::Number(first.dtype),
+            dims: Vec::new(),
+            shape: first.shape.clone(),
+            chunks: None,
+            attrs: self.special_attributes(cube),
+        };
+        Ok(Some((variable, Contents::Bytes(values.unwrap_or_default()))))
     }
 
     /// Coordinates of a grid that every message repeats are one variable.
@@ -833,6 +884,33 @@ impl ArraySource for TgmSource {
         }
     }
 
+    fn zstd(&self, variable: usize) -> Option<ZstdChunks> {
+        let Kind::Number(dtype) = self.header.variables.get(variable)?.kind else { return None };
+        let Contents::Objects { fields, fill, .. } = &self.contents[variable] else { return None };
+        // Values of other fields are compared with the fill value.
+        if dtype == DType::Bool
+            || fields.iter().any(Option::is_none) && !fill_is_nan(Kind::Number(dtype), fill)
+        {
+            return None;
+        }
+        let first = fields.iter().flatten().next()?;
+        let message = self.file.message(first.message).ok()?;
+        let object = message.object(first.object).ok()?;
+        let level = object.descriptor().params.get("zstd_level").and_then(Value::as_i128);
+        is_zstd(&object).then_some(ZstdChunks { level: level.and_then(|level| i32::try_from(level).ok()) })
+    }
+
+    fn stored_chunk(&self, variable: usize, coords: &[u64]) -> Result<Option<Vec<u8>>, Error> {
+        let Contents::Objects { fields, outer, .. } = &self.contents[variable] else { return Ok(None) };
+        let shape = &self.header.variables[variable].shape;
+        let linear = coords[..*outer].iter().zip(shape).fold(0, |linear, (at, extent)| linear * extent + at);
+        let field = usize::try_from(linear).ok().and_then(|linear| fields.get(linear).copied().flatten());
+        let Some(field) = field.filter(|field| !field.masked) else { return Ok(None) };
+        let message = self.file.message(field.message)?;
+        let object = message.object(field.object)?;
+        Ok(if is_zstd(&object) { Some(object.payload()?.to_vec()) } else { None })
+    }
+
     fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {
         match &self.contents[variable] {
             Contents::Strings(strings) => Ok(strings.clone()),
@@ -853,6 +931,18 @@ impl ArraySource for TgmSource {
             _ => Err(refused(self.name(), "the variable does not contain strings")),
         }
     }
+}
+
+/// Whether the payload of an object is its values, little-endian, compressed with Zstandard alone.
+fn is_zstd(object: &Object<'_>) -> bool {
+    let descriptor = object.descriptor();
+    let is_little = descriptor.stored_order() == ByteOrder::Little || descriptor.dtype.swap_unit() == 1;
+    let has_masks = object.masks_span().len() > 0;
+    descriptor.encoding == "none"
+        && descriptor.filter == "none"
+        && descriptor.compression == "zstd"
+        && is_little
+        && !has_masks
 }
 
 fn fill_is_nan(kind: Kind, fill: &[u8]) -> bool {

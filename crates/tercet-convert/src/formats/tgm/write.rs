@@ -187,12 +187,75 @@ impl TgmSink {
             .with_max_error(self.max_error.get(variable).copied().flatten());
         let message = encode_message(&GlobalMetadata::default(), &[(descriptor, bytes)], &options)
             .map_err(|error| Error::new(self.name.as_str().into(), ErrorKind::Tgm(error.into_kind())))?;
+        self.add(variable, position, &message, masked)
+    }
+
+    /// Adds an encoded object to the temporary file.
+    fn add(&mut self, variable: usize, position: u64, message: &[u8], masked: bool) -> Result<(), Error> {
         let (start, len) = (self.spooled, message.len() as u64);
-        let written = self.spool.write_all(&message);
+        let written = self.spool.write_all(message);
         self.io(written)?;
         self.spooled += len;
         self.fields.push(Spooled { variable, position, start, len, masked });
         Ok(())
+    }
+
+    /// Adds the Zstandard frames of an object to the temporary file. Values that need a mask are encoded again.
+    fn carry(
+        &mut self,
+        variable: usize,
+        position: u64,
+        descriptor: &DataObjectDescriptor,
+        frames: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<bool, Error> {
+        let item = &self.header.variables[variable];
+        let len = buffer.len();
+        let decoded = tercet_codec::bytes::zstd::decode_new(frames, len, buffer);
+        let is_finite = |element: &[u8]| !matches!(number_at(descriptor.dtype, element), Some(Number::Float(value)) if !value.is_finite());
+        let size = item.item_size();
+        let can_have_mask =
+            descriptor.dtype.is_float() || matches!(descriptor.dtype, DType::C64 | DType::C128);
+        if decoded.is_err() || can_have_mask && !buffer.chunks_exact(size).all(is_finite) {
+            buffer.resize(len, 0);
+            return Ok(false);
+        }
+        if mask(descriptor.dtype, item, buffer) {
+            return Ok(false);
+        }
+        let object = PreEncoded { descriptor, payload: frames };
+        let options = EncodeOptions::new();
+        let message = encode_pre_encoded(&GlobalMetadata::default(), &[object], &options)
+            .map_err(|error| Error::new(self.name.as_str().into(), ErrorKind::Tgm(error.into_kind())))?;
+        self.add(variable, position, &message, false)?;
+        Ok(true)
+    }
+
+    /// The descriptor of objects whose payload is Zstandard frames of the values; `None` if the pipeline of the objects is another one.
+    fn zstd_descriptor(&self, variable: usize, dtype: DType, shape: &[u64]) -> Option<DataObjectDescriptor> {
+        if matches!(dtype, DType::C64 | DType::C128) {
+            return None;
+        }
+        let stored = self
+            .pipeline(variable)
+            .and_then(|pipeline| lossless(DataObjectDescriptor::new(dtype, shape), pipeline));
+        match stored {
+            Some(stored) => (stored.filter == "none" && stored.compression == "zstd").then_some(stored),
+            None => Pipeline::builder()
+                .with_compression(Codec::Zstd { level: None })
+                .apply(DataObjectDescriptor::new(dtype, shape))
+                .ok(),
+        }
+    }
+
+    /// The pipeline that objects of a variable had.
+    fn pipeline(&self, variable: usize) -> Option<&Json> {
+        let record = match &self.roles[variable] {
+            Role::Data { record, .. } => record.as_ref(),
+            Role::Repeated(record) => Some(record),
+            Role::Kept => None,
+        };
+        record.and_then(|record| record.get("pipeline")).filter(|_| self.compression == Compression::Auto)
     }
 
     /// The descriptor of the objects of a variable.
@@ -206,15 +269,7 @@ impl TgmSink {
         if self.max_error.get(variable).copied().flatten().is_some() {
             return Ok(plain);
         }
-        let record = match &self.roles[variable] {
-            Role::Data { record, .. } => record.as_ref(),
-            Role::Repeated(record) => Some(record),
-            Role::Kept => None,
-        };
-        let stored = record
-            .and_then(|record| record.get("pipeline"))
-            .filter(|_| self.compression == Compression::Auto);
-        if let Some(pipeline) = stored
+        if let Some(pipeline) = self.pipeline(variable)
             && let Some(descriptor) = lossless(plain.clone(), pipeline)
         {
             return Ok(descriptor);
@@ -401,22 +456,34 @@ impl ArraySink for TgmSink {
             tercet_core::limits::check_limit("an object", bytes, tercet_core::Limits::default().array_bytes)
                 .map_err(|limit| Error::new(self.name.as_str().into(), limit.into()))?;
         let descriptor = self.descriptor(variable, dtype, inner)?;
+        let mut object = vec![1; outer];
+        object.extend(inner);
+        let stored = values
+            .carried(&object)
+            .and_then(|stored| Some((stored, self.zstd_descriptor(variable, dtype, inner)?)));
         let mut buffer = vec![0; len];
-        let count: u64 = item.shape[..outer].iter().product();
-        for position in 0..count {
-            progress
-                .check()
-                .map_err(|cancelled| Error::new(self.name.as_str().into(), ErrorKind::from(cancelled)))?;
-            let place = usize::try_from(position).unwrap_or(usize::MAX);
-            let mut start = place_of(&vec![0; outer], &item.shape[..outer], place);
-            start.resize(item.shape.len(), 0);
-            let mut extents = vec![1; outer];
-            extents.extend(inner);
-            (values.fill)(&start, &extents, &mut buffer)?;
-            self.spool(variable, position, &descriptor, &mut buffer)?;
-            progress.advance(bytes);
-        }
-        Ok(())
+        // An object is a chunk.
+        values.each_block(&item.shape, size, &object, &mut |part, read| {
+            for number in 0..part.len() {
+                let stop = |stop| Error::new(self.name.as_str().into(), ErrorKind::from(stop));
+                progress.check().map_err(stop)?;
+                let (coords, position) = (part.coords(number), part.linear(number));
+                let (start, extents) = part.window(&coords);
+                let frames = stored.as_ref().map_or(Ok(None), |(stored, _)| stored(&coords))?;
+                let is_carried = match (frames, &stored) {
+                    (Some(frames), Some((_, carried))) => {
+                        self.carry(variable, position, carried, &frames, &mut buffer)?
+                    }
+                    _ => false,
+                };
+                if !is_carried {
+                    read(&start, &extents, &mut buffer)?;
+                    self.spool(variable, position, &descriptor, &mut buffer)?;
+                }
+                progress.advance(bytes);
+            }
+            Ok(())
+        })
     }
 
     fn write_strings(&mut self, variable: usize, strings: &[String]) -> Result<(), Error> {
@@ -440,6 +507,8 @@ impl ArraySink for TgmSink {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), Error> {
+        // Blocks of a source with other chunks are not in the order of their fields.
+        self.fields.sort_by_key(|field| (field.variable, field.position));
         for (metadata, objects) in self.messages()? {
             let mut stored = Vec::new();
             for object in objects {

@@ -6,6 +6,8 @@ use serde_json::Value;
 use tercet_core::checksum;
 use tercet_core::tensor::BoxCopy;
 
+use crate::arrays::ZstdChunks;
+
 /// The codecs of an array.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Codecs {
@@ -14,6 +16,8 @@ pub(super) struct Codecs {
     pub(super) serializer: Serializer,
     /// Compressors and checksums, in the order of encoding.
     pub(super) bytes: Vec<BytesCodec>,
+    /// The level of Zstandard, if it is recorded.
+    zstd_level: Option<i32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -88,10 +92,33 @@ impl Codecs {
                         at_end: options.get("index_location").and_then(Value::as_str) != Some("start"),
                     };
                 }
-                other => codecs.bytes.push(bytes_codec(other)?),
+                other => codecs.push(other, options)?,
             }
         }
         Ok(codecs)
+    }
+
+    fn push(&mut self, name: &str, options: &Value) -> Decode<()> {
+        let codec = bytes_codec(name)?;
+        if codec == BytesCodec::Zstd {
+            let level =
+                options.get("level").and_then(Value::as_i64).and_then(|level| i32::try_from(level).ok());
+            // Level 0 is the default of the library.
+            self.zstd_level = level.map(|level| if level == 0 { 3 } else { level });
+        }
+        self.bytes.push(codec);
+        Ok(())
+    }
+
+    /// Whether chunks are Zstandard frames of row-major, little-endian values.
+    pub(super) fn zstd(&self, unit: usize) -> Option<ZstdChunks> {
+        let is_plain = match self.serializer {
+            Serializer::Little => true,
+            Serializer::Big => unit == 1,
+            Serializer::Strings | Serializer::Sharding { .. } => false,
+        };
+        let is_zstd = self.bytes == [BytesCodec::Zstd] && self.transpose.is_none();
+        (is_plain && is_zstd).then_some(ZstdChunks { level: self.zstd_level })
     }
 
     /// The codecs of version 2.
@@ -106,7 +133,7 @@ impl Codecs {
         for codec in filters.chain(compressor) {
             match codec.get("id").and_then(Value::as_str).unwrap_or_default() {
                 "vlen-utf8" => codecs.serializer = Serializer::Strings,
-                other => codecs.bytes.push(bytes_codec(other)?),
+                other => codecs.push(other, codec)?,
             }
         }
         Ok(codecs)

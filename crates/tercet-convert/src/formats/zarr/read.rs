@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use serde_json::Value;
-use tercet_core::ByteSource;
 use tercet_core::tensor::BoxCopy;
+use tercet_core::{ByteSource, DType};
 
 use super::codecs::strides;
 use super::metadata::{ArrayInfo, attributes};
@@ -14,7 +14,7 @@ use super::store::Store;
 use crate::Error;
 use crate::arrays::dims::DimTable;
 use crate::arrays::source::{check_box, malformed, refused};
-use crate::arrays::{ArraySource, Attr, Header, Kind, Variable};
+use crate::arrays::{ArraySource, Attr, Header, Kind, Variable, ZstdChunks};
 use crate::formats::unwind::guarded;
 use crate::formats::zip::Archive;
 
@@ -189,11 +189,33 @@ impl ArraySource for Zarr {
                 copy.run(source, &mut out).map_err(|error| damaged(error.to_string()))
             })
         })?;
-        if dtype == tercet_core::DType::Bool {
+        if dtype == DType::Bool {
             let mut out = shared.lock().unwrap_or_else(PoisonError::into_inner);
             out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
         Ok(())
+    }
+
+    fn zstd(&self, variable: usize) -> Option<ZstdChunks> {
+        let (_, info) = self.arrays.get(variable)?;
+        match info.kind {
+            // Any byte but 0 is true.
+            Kind::Number(dtype) if dtype != DType::Bool => info.codecs.zstd(dtype.swap_unit()),
+            _ => None,
+        }
+    }
+
+    fn stored_chunk(&self, variable: usize, coords: &[u64]) -> Result<Option<Vec<u8>>, Error> {
+        if self.zstd(variable).is_none() {
+            return Ok(None);
+        }
+        // Chunks at the edge are stored whole.
+        let (_, info) = &self.arrays[variable];
+        let is_whole = |((at, chunk), extent): ((&u64, &u64), &u64)| (at + 1) * chunk <= *extent;
+        if !coords.iter().zip(&info.chunk).zip(&info.shape).all(is_whole) {
+            return Ok(None);
+        }
+        Ok(self.chunk(variable, coords)?.1)
     }
 
     fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {

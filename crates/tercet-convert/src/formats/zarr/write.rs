@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
+use tercet_codec::bytes::zstd;
 use tercet_core::publish::PublishError;
 use tercet_core::tensor::BoxCopy;
 use tercet_core::{DType, Progress};
@@ -104,10 +105,15 @@ impl ZarrSink {
         match self.level {
             None => Ok(bytes),
             Some(level) => {
-                let compressed = zstd::bulk::compress(&bytes, level);
+                let compressed = ::zstd::bulk::compress(&bytes, level);
                 self.io(compressed)
             }
         }
+    }
+
+    /// Whether chunks are compressed, and these frames are those of `len` bytes.
+    fn is_frame_of(&self, frames: &[u8], len: usize) -> bool {
+        self.level.is_some() && zstd::decode_new(frames, len, &mut Vec::new()).is_ok()
     }
 
     fn codecs(&self, serializer: Value) -> Value {
@@ -170,40 +176,37 @@ impl ArraySink for ZarrSink {
     fn write(&mut self, variable: usize, values: &Values<'_>, progress: &dyn Progress) -> Result<(), Error> {
         let item = &self.header.variables[variable];
         let (size, chunk) = (item.item_size(), Self::chunk_of(item));
-        let counts: Vec<u64> =
-            item.shape.iter().zip(&chunk).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect();
-        let total: u64 = counts.iter().product();
+        let carried = values.carried(&chunk);
         let name = || self.target.to_string_lossy();
-        (0..total).into_par_iter().try_for_each(|number| {
-            progress.check().map_err(|cancelled| Error::new(name().into(), cancelled.into()))?;
-            let mut rest = number;
-            let mut coords = vec![0; counts.len()];
-            for axis in (0..counts.len()).rev() {
-                coords[axis] = rest % counts[axis];
-                rest /= counts[axis];
-            }
-            let start: Vec<u64> = coords.iter().zip(&chunk).map(|(at, chunk)| at * chunk).collect();
-            let extents: Vec<u64> = start
-                .iter()
-                .zip(&chunk)
-                .zip(&item.shape)
-                .map(|((at, chunk), extent)| (*chunk).min(extent - at))
-                .collect();
-            let len = |extents: &[u64]| usize::try_from(extents.iter().product::<u64>()).unwrap_or(0) * size;
-            let mut bytes = vec![0; len(&extents)];
-            (values.fill)(&start, &extents, &mut bytes)?;
-            progress.advance(bytes.len() as u64);
-            // Chunks at the edge are stored whole.
-            if extents != chunk {
-                let mut whole = vec![0; len(&chunk)];
-                let counts: Vec<usize> =
-                    extents.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).collect();
-                BoxCopy::new(size, &counts, (0, &strides(&extents, size)), (0, &strides(&chunk, size)))
-                    .run(&bytes, &mut whole)
-                    .map_err(|error| refused(&name(), error.to_string()))?;
-                bytes = whole;
-            }
-            self.put(&key(item, &coords), &self.compressed(bytes)?)
+        let len = |extents: &[u64]| usize::try_from(extents.iter().product::<u64>()).unwrap_or(0) * size;
+        values.each_block(&item.shape, size, &chunk, &mut |part, read| {
+            (0..part.len()).into_par_iter().try_for_each(|number| {
+                progress.check().map_err(|cancelled| Error::new(name().into(), cancelled.into()))?;
+                let coords = part.coords(number);
+                let (start, extents) = part.window(&coords);
+                // Chunks at the edge are stored whole.
+                let is_whole = extents == chunk;
+                if let Some(stored) = carried.filter(|_| is_whole)
+                    && let Some(frames) = stored(&coords)?
+                    && self.is_frame_of(&frames, len(&extents))
+                {
+                    progress.advance(len(&extents) as u64);
+                    return self.put(&key(item, &coords), &frames);
+                }
+                let mut bytes = vec![0; len(&extents)];
+                read(&start, &extents, &mut bytes)?;
+                progress.advance(bytes.len() as u64);
+                if !is_whole {
+                    let mut whole = vec![0; len(&chunk)];
+                    let counts: Vec<usize> =
+                        extents.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).collect();
+                    BoxCopy::new(size, &counts, (0, &strides(&extents, size)), (0, &strides(&chunk, size)))
+                        .run(&bytes, &mut whole)
+                        .map_err(|error| refused(&name(), error.to_string()))?;
+                    bytes = whole;
+                }
+                self.put(&key(item, &coords), &self.compressed(bytes)?)
+            })
         })
     }
 
