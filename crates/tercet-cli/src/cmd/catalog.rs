@@ -247,11 +247,12 @@ pub(crate) fn get(args: &GetArgs, out: &mut Ui) -> Result<Outcome, Failure> {
         args.catalog.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
     let pointer = Pointer::parse(&args.pointer);
     let path = pointer.resolve(parent.unwrap_or(Path::new(".")), args.allow_outside).map_err(|error| {
+        let is_refused = matches!(error.kind(), tercet::convert::ErrorKind::Refused(_));
         let failure = Failure::from(error);
-        if args.allow_outside {
-            failure
-        } else {
+        if is_refused {
             failure.with_hint("`--allow-outside` allows it, if you trust the catalog")
+        } else {
+            failure
         }
     })?;
     let source = match pointer.open(&path) {

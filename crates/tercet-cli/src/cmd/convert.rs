@@ -51,6 +51,9 @@ pub(crate) struct Args {
     /// Do not read the output again to compare it with the input
     #[arg(long)]
     no_verify: bool,
+    /// Number of threads, at most 4 per core [default: all cores]
+    #[arg(long, value_name = "N")]
+    jobs: Option<std::num::NonZeroUsize>,
     /// Convert only these variables, with their coordinates, bounds and grid mappings. Repeatable
     #[arg(long, value_name = "NAME", help_heading = "Selection", value_delimiter = ',')]
     var: Vec<String>,
@@ -226,10 +229,22 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let plan = write_by_path(output, format.extension(), args.force.force, out, |path, out| {
         let bar = out.bar("converting", plan.bytes());
-        Ok(arrays::convert(&view, path, format, &options, &bar)?)
+        Ok(on_threads(args.jobs, || arrays::convert(&view, path, format, &options, &bar))??)
     })?;
     args.show(&plan, source.header().format.as_str(), true, out)?;
     Ok(args.outcome(&plan))
+}
+
+/// Runs on this many threads.
+pub(crate) fn on_threads<T: Send>(
+    jobs: Option<std::num::NonZeroUsize>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
+    let Some(jobs) = jobs else { return Ok(work()) };
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get().min(4 * cores)).build();
+    let pool = pool.map_err(|error| Failure::request(format!("--jobs {jobs}: {error}")))?;
+    Ok(pool.install(work))
 }
 
 /// Opens any array file: a path, a directory or a URL.
@@ -275,6 +290,7 @@ impl Args {
             ("--plan", self.plan),
             ("--strict", self.strict),
             ("--no-verify", self.no_verify),
+            ("--jobs", self.jobs.is_some()),
             ("--var", !self.var.is_empty()),
             ("--sel", !self.sel.is_empty()),
             ("--isel", !self.isel.is_empty()),

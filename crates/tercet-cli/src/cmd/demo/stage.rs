@@ -82,7 +82,7 @@ impl<'a> Stage<'a> {
         let placed = |arg: &&str| if is_file(arg) { self.path(arg).into() } else { OsString::from(arg) };
         line.extend(args.iter().map(placed));
         let typed: Vec<String> =
-            line.iter().map(|arg| escape::name(&arg.to_string_lossy()).into_owned()).collect();
+            line.iter().map(|arg| quoted(&escape::name(&arg.to_string_lossy()))).collect();
         let typed = typed.join(" ");
 
         self.out.line("")?;
@@ -113,4 +113,10 @@ impl<'a> Stage<'a> {
         let message = format!("bug in the demo: `{typed}` ended with exit code {code} instead of {expected}");
         Err(Failure::new(Class::Unsupported, message))
     }
+}
+
+/// An argument as it is typed in a shell.
+fn quoted(arg: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "-_./=:,#*~%+@".contains(character);
+    if arg.chars().all(is_plain) { arg.to_owned() } else { format!("'{arg}'") }
 }

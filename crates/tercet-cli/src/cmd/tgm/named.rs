@@ -10,7 +10,7 @@ use tercet::core::{Class, escape};
 use tercet::tet::Compression;
 
 use crate::args::{ForceArgs, JsonArgs};
-use crate::cmd::convert::{SplitBy, open};
+use crate::cmd::convert::{SplitBy, on_threads, open};
 use crate::failure::{Failure, Outcome};
 use crate::output::{display_path, json_path};
 use crate::ui::Ui;
@@ -101,17 +101,6 @@ struct NamedJson<'a> {
 struct InputJson<'a> {
     input: String,
     fidelity: &'a Fidelity,
-}
-
-/// Runs on this many threads.
-fn on_threads<T: Send>(
-    jobs: Option<std::num::NonZeroUsize>,
-    work: impl FnOnce() -> T + Send,
-) -> Result<T, Failure> {
-    let Some(jobs) = jobs else { return Ok(work()) };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get()).build();
-    let pool = pool.map_err(|error| Failure::request(format!("--jobs {jobs}: {error}")))?;
-    Ok(pool.install(work))
 }
 
 pub(super) fn netcdf(args: &NetcdfArgs, out: &mut Ui) -> Result<Outcome, Failure> {
