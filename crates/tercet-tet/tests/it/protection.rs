@@ -13,9 +13,9 @@ use tercet_core::{Class, Diagnostic as _, Outline, OutlineOptions, TensorView};
 use tercet_testkit::damage::patched;
 use tercet_tet::compat::Answer;
 use tercet_tet::{
-    ActionState, Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, Query, ReadOptions,
-    RepairOptions, Report, Rewrite, RunOptions, SalvageOptions, Syntax, VerifyOptions, Writer, WriterOptions,
-    repair, salvage_file,
+    ActionState, Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, Merge, Query,
+    ReadOptions, RepairOptions, Report, Rewrite, RunOptions, SalvageOptions, Syntax, VerifyOptions, Writer,
+    WriterOptions, repair, salvage, salvage_file,
 };
 
 use crate::verify_path;
@@ -275,6 +275,82 @@ fn no_flipped_bit_is_copied_into_a_changed_file() {
                 if let Some(changed) = rewritten(&path, &damaged) {
                     let found = answers(&changed, &query).unwrap();
                     assert_eq!(found, expected, "{name}: byte {offset}, bit {bit}");
+                }
+            }
+        });
+    }
+}
+
+/// What is saved or merged from a damaged file is right, or the report names what is missing; safe repairs change no value.
+/// One bit of each byte is flipped, every night all of them.
+#[test]
+fn no_flipped_bit_is_merged_salvaged_or_repaired_into_other_answers() {
+    let options = WriterOptions::new().with_history(false);
+    let merged = |bytes: &[u8]| {
+        let mut merge = Merge::new();
+        merge.add(&Arc::new(open(bytes).ok()?), str::to_owned, &NoProgress).ok()?;
+        let mut writer = Writer::new(Cursor::new(Vec::new()), merge.finish().0, options).ok()?;
+        writer.copy_stored(&NoProgress).ok()?;
+        Some(writer.finish().ok()?.output)
+    };
+    let salvaged = |bytes: &[u8]| {
+        let source = Arc::new(Memory::new("a.tet", bytes.to_vec()));
+        salvage(source, Cursor::new(Vec::new()), SalvageOptions::new(), &NoProgress).ok()
+    };
+    let directory = tempfile::tempdir().unwrap();
+    for kind in kinds() {
+        let Kind { name, bytes, .. } = &kind;
+        let query = Query::parse(&kind.query.to_string(), Syntax::Json).unwrap();
+        let original = answers(bytes, &query).unwrap();
+        let when_merged = answers(&merged(bytes).unwrap(), &query).unwrap();
+        let when_saved = salvaged(bytes).unwrap();
+        assert!(when_saved.is_complete(), "{name}: {when_saved:?}");
+        let when_saved = answers(&when_saved.output, &query).unwrap();
+        assert_eq!(when_saved.query, original.query, "{name}");
+        on_threads(bytes.len(), |offset| {
+            if kind.skipped.contains(&offset) {
+                return;
+            }
+            let path = directory.path().join(format!("{}.tet", offset % 2));
+            let mut damaged = bytes.clone();
+            let all = tercet_testkit::cases(1) > 1;
+            for bit in (0..8).filter(|bit| all || offset * 5 % 8 == *bit) {
+                let what = format!("{name}: byte {offset}, bit {bit}");
+                damaged[offset] = bytes[offset] ^ (1 << bit);
+                if let Some(merged) = merged(&damaged) {
+                    assert_eq!(answers(&merged, &query).unwrap(), when_merged, "{what}");
+                }
+                if let Some(saved) = salvaged(&damaged) {
+                    let found = answers(&saved.output, &query).unwrap();
+                    if saved.is_complete() {
+                        assert_eq!(
+                            (&found.values, &found.query),
+                            (&when_saved.values, &when_saved.query),
+                            "{what}"
+                        );
+                    } else if saved.lost_datasets.is_empty() {
+                        let pairs = found.values.iter().zip(&when_saved.values);
+                        assert!(
+                            pairs.clone().all(|(found, saved)| found.is_none() || found == saved),
+                            "{what}"
+                        );
+                    }
+                }
+                let codes = tercet_tet::safe_repairs(&verify(&damaged));
+                if !codes.is_empty() {
+                    std::fs::write(&path, &damaged).unwrap();
+                    let apply = codes.iter().fold(RepairOptions::new(), |apply, code| apply.with_apply(code));
+                    if repair(&path, &apply, &NoProgress).is_ok_and(|report| report.ok()) {
+                        let found = answers(&std::fs::read(&path).unwrap(), &query).unwrap();
+                        assert_eq!(found.values, original.values, "{what}: {codes:?}");
+                        // A footer that is cut off takes the attributes with it; the file is unprotected from then on.
+                        if codes.contains(&"footer_invalid") {
+                            let status = File::open(&path).unwrap().integrity_status().clone();
+                            assert_eq!(status, IntegrityStatus::Absent, "{what}: {codes:?}");
+                        } else {
+                            assert_eq!(found.query, original.query, "{what}: {codes:?}");
+                        }
+                    }
                 }
             }
         });
