@@ -8,7 +8,7 @@ use tercet::core::{Class, Progress as _, escape};
 use tercet::{Format, HEAD_LEN, OtherFormat};
 
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Input};
+use crate::input::{self, Input, argument, convert_array};
 use crate::output::display_path;
 use crate::render::{human_size, parse_size};
 use crate::run::{error_message, error_value, exit_code};
@@ -194,7 +194,7 @@ impl Files {
                     &directory,
                     Class::Unsupported,
                     message,
-                    Some("convert it with `tercet convert`"),
+                    Some(convert_array(&argument(&directory.to_string_lossy()))),
                 ));
                 continue;
             }
@@ -233,7 +233,7 @@ impl Files {
             };
             let message = format!("{}: is a directory without {what}", display_path(top));
             let hint = (has_subdirectories && !self.recursive)
-                .then_some("search its subdirectories with `--recursive`");
+                .then(|| "search its subdirectories with `--recursive`".to_owned());
             found.push(ResolvedInput::problem(top, Class::Request, message, hint));
         }
     }
@@ -307,11 +307,11 @@ impl ResolvedInput {
         Self::File { path, len }
     }
 
-    fn problem(path: &Path, class: Class, message: String, hint: Option<&'static str>) -> Self {
+    fn problem(path: &Path, class: Class, message: String, hint: Option<String>) -> Self {
         let failure = move || {
             let failure = Failure::new(class, message.clone());
-            match hint {
-                Some(hint) => failure.with_hint(hint),
+            match &hint {
+                Some(hint) => failure.with_hint(hint.clone()),
                 None => failure,
             }
         };

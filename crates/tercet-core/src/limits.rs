@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The largest declared sizes that a reader accepts.
+/// The maximum declared sizes that a reader accepts.
 ///
 /// A declared size is compared with these limits before memory is allocated. The defaults suit files of many
 /// gigabytes on a workstation; a server lowers them.

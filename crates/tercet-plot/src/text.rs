@@ -166,7 +166,7 @@ fn widest(labels: &[Option<String>]) -> usize {
     labels.iter().flatten().map(|label| label.width()).max().unwrap_or(0)
 }
 
-/// Sets the color of the text, and of what is behind it.
+/// Sets the color of the text, and its background.
 fn colors(foreground: Option<Rgb>, background: Option<Rgb>, depth: Colors) -> String {
     let code = |layer: u8, color: Rgb| match depth {
         Colors::True => format!("{layer};2;{};{};{}", color[0], color[1], color[2]),

@@ -11,7 +11,7 @@ What differs:
 
 * Hashes are verified when a message is decoded. `verify_hash=False` turns it off, `verify_hash=True` also requires that there are
   hashes.
-* Texts of errors differ after their class (`"FramingError: …"`).
+* Error messages differ after their class (`"FramingError: …"`).
 * Arrays of all element types can be encoded, also big-endian ones, with `byte_order` of the descriptor respected.
 * Integers beyond 64 bits, bytes and tuples are stored in metadata; the package makes floats of the first and refuses the others.
 * The batch functions work for local files too.

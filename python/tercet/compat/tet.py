@@ -15,7 +15,7 @@ What differs:
 * Arrays are read into memory; a memory map is `tercet.open(path, mmap=True)`.
 * `convert` and `export` convert with `tercet.convert`: NetCDF, HDF5, Zarr, `.npy`, `.npz`; no tables.
 * Packages (`.tet.d`) can be opened. Writing them, `MemoryStore`, `S3Store` and `run_job` raise `TetError`.
-* Texts of errors differ; their classes are the same.
+* Error messages differ; their classes are the same.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ impl Numbers {
         self.iter().map(|number| number_text(number, self.dtype)).collect()
     }
 
-    /// The numbers of texts.
+    /// The numbers of strings.
     pub fn parse(dtype: DType, texts: &[&str], is_list: bool) -> Option<Self> {
         let mut bytes = Vec::new();
         for text in texts {

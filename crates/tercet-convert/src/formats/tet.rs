@@ -1,6 +1,6 @@
 //! `.tet` files as a source and a sink of variables.
 //!
-//! The format has no int8, bool, complex, character or string type, no scalars, and attributes are texts. What a variable
+//! The format has no int8, bool, complex, character or string type, no scalars, and attributes are strings. What a variable
 //! was is recorded in the member `typed` of its metadata, which other programs ignore:
 //!
 //! ```json

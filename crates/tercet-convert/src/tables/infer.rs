@@ -38,7 +38,7 @@ pub(super) struct Inferred {
     pub(super) annotations: Vec<(String, String)>,
     /// Columns without a value so far, of unknown type.
     pub(super) unknown: Vec<bool>,
-    /// Columns of JSON texts.
+    /// Columns of JSON strings.
     pub(super) json: Vec<bool>,
 }
 

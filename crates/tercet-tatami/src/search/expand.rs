@@ -1,4 +1,4 @@
-//! Prefixes and fuzzy words: the dictionary terms that they stand for.
+//! Prefixes and fuzzy words: the dictionary terms that they match.
 
 use std::collections::BTreeSet;
 

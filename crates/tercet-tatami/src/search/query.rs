@@ -148,7 +148,7 @@ impl Query {
         self
     }
 
-    /// The scored terms of an analyzer, in order, without excluded ones and without the terms that prefixes and fuzzy words stand for.
+    /// The scored terms of an analyzer, in order, without excluded ones and without the expansions of prefixes and fuzzy words.
     pub fn scored_terms(&self, analyzer: Analyzer) -> Vec<String> {
         let query = self.analyze(analyzer);
         query.scored().map(|scored| scored.term.clone()).collect()
@@ -269,7 +269,7 @@ fn group(clauses: &Clauses, analyzer: Analyzer) -> Group {
                 let scored = |term| Scored::new(term, clause.field, clause.boost);
                 let mut either = Group::default();
                 either.parts.push((Sign::May, Part::Prefix(scored(last))));
-                // A prefix that is a word also stands for its stem, which may be shorter.
+                // A prefix that is a word also matches its stem, which may be shorter.
                 either.parts.extend(stem.map(|stem| (Sign::May, Part::Term(scored(stem)))));
                 clause.with_last(terms, Part::Group(either), *sign, &mut out);
             }

@@ -45,8 +45,8 @@ pub use facet::{Facet, FacetValue};
 pub use sort::SortBy;
 pub use suggest::Suggestion;
 
-/// Hits whose texts are in memory at the same time.
-const TEXTS: usize = 32;
+/// Hits whose documents are in memory at the same time.
+const MAX_DOCUMENTS_IN_MEMORY: usize = 32;
 
 /// Searches one segment, or several as one.
 ///
@@ -343,8 +343,8 @@ impl Searcher {
         let mut hits = self.hits(page)?;
         took.fetching = clock.lap();
         if request.snippet_bytes > 0 {
-            for start in (0..page.len()).step_by(TEXTS) {
-                let end = page.len().min(start + TEXTS);
+            for start in (0..page.len()).step_by(MAX_DOCUMENTS_IN_MEMORY) {
+                let end = page.len().min(start + MAX_DOCUMENTS_IN_MEMORY);
                 let texts = self.by_segment(&page[start..end], |segment, documents| {
                     Ok(segment.texts(documents)?.iter().map(<[u8]>::to_vec).collect())
                 })?;

@@ -432,7 +432,7 @@ impl Coordinates {
         }
     }
 
-    /// The label that was probably meant.
+    /// The most similar label.
     fn suggestion(&self, label: &Label) -> Option<String> {
         if let CoordinateValues::Strings(strings) = &self.values {
             let text = label.to_string();
@@ -627,7 +627,7 @@ pub(crate) enum LabelError {
     Ambiguous {
         label: String,
     },
-    /// Labels with different texts are the same number.
+    /// Labels with different spellings are the same number.
     SeveralLabels {
         label: String,
         first: String,

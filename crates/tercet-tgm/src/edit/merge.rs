@@ -26,7 +26,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// All strategies, in the order of help texts.
+    /// All strategies, in the order of the help.
     pub const ALL: [Self; 3] = [Self::First, Self::Last, Self::Error];
 
     /// The name on the command line.

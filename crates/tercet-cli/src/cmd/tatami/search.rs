@@ -73,7 +73,7 @@ pub(crate) struct Args {
     /// Skip the first N hits
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
-    /// Sort hits by a column instead of by score: `price`, or `price:desc` for the largest first
+    /// Sort hits by a column instead of by score: `price`, or `price:desc` for descending order
     #[arg(long, value_name = "COLUMN")]
     sort: Option<String>,
     /// Count the values of a column in all matching documents; repeat for several columns

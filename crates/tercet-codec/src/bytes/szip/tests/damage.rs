@@ -59,7 +59,7 @@ fn streams_must_end_with_their_samples() {
         }
     }
     let szip = Szip::new(8, 8, 2, 8).unwrap();
-    assert!(decode(&[], &szip, None, &mut [0]).is_err(), "samples of nothing");
+    assert!(decode(&[], &szip, None, &mut [0]).is_err(), "no samples");
     assert!(decode(&[0], &szip, None, &mut []).is_err(), "nothing of something");
     assert_eq!(decode(&[], &szip, Some(&[]), &mut []).unwrap().offsets_right, Some(true));
     assert_eq!(encoded(&[], &szip), (vec![], vec![]));
