@@ -12,30 +12,31 @@ Checksums are verified on read. Errors are subclasses of `tercet.Error`; they na
 
 from __future__ import annotations
 
-import os as _os
-from typing import Any as _Any
+# Type checkers take it for `typing.TYPE_CHECKING`; importing that would take longer than all of this.
+TYPE_CHECKING = False
 
-from . import _lib
-from ._convert import convert, salvage, summary, verify
-from ._errors import (
-    CorruptError,
-    Error,
-    LimitError,
-    MalformedError,
-    NotFoundError,
-    RequestError,
-    TercetOSError,
-    UnknownNameError,
-    UnsupportedError,
-)
-from ._file import File
-from ._progress import Progress
-from ._tatami import Hit, Hits, Partition, Scan, TatamiFile
-from ._tet import Array, Dataset, TetFile
-from ._tgm import Message, Object, TgmFile
-from ._write import write, write_tatami, write_tet, write_tgm
+if TYPE_CHECKING:
+    from ._convert import convert, salvage, summary, verify
+    from ._errors import (
+        CorruptError,
+        Error,
+        LimitError,
+        MalformedError,
+        NotFoundError,
+        RequestError,
+        TercetOSError,
+        UnknownNameError,
+        UnsupportedError,
+    )
+    from ._file import File
+    from ._open import open
+    from ._progress import Progress
+    from ._tatami import Hit, Hits, Partition, Scan, TatamiFile
+    from ._tet import Array, Dataset, TetFile
+    from ._tgm import Message, Object, TgmFile
+    from ._write import write, write_tatami, write_tet, write_tgm
 
-__version__: str = _lib.__version__
+    __version__: str
 
 __all__ = [
     "Array",
@@ -71,45 +72,41 @@ __all__ = [
     "write_tgm",
 ]
 
-_FILES: dict[type, _Any] = {_lib.Tet: TetFile, _lib.Tgm: TgmFile, _lib.Tatami: TatamiFile}
+#: The module of each public name. They are imported at first use: NumPy alone takes longer than the rest.
+_MODULES = {
+    "_convert": ("convert", "salvage", "summary", "verify"),
+    "_errors": (
+        "CorruptError",
+        "Error",
+        "LimitError",
+        "MalformedError",
+        "NotFoundError",
+        "RequestError",
+        "TercetOSError",
+        "UnknownNameError",
+        "UnsupportedError",
+    ),
+    "_file": ("File",),
+    "_lib": ("__version__",),
+    "_open": ("open",),
+    "_progress": ("Progress",),
+    "_tatami": ("Hit", "Hits", "Partition", "Scan", "TatamiFile"),
+    "_tet": ("Array", "Dataset", "TetFile"),
+    "_tgm": ("Message", "Object", "TgmFile"),
+    "_write": ("write", "write_tatami", "write_tet", "write_tgm"),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
+if not TYPE_CHECKING:
 
-def open(  # noqa: A001
-    source: _Any,
-    path: str | None = None,
-    *,
-    verify: bool = True,
-    mmap: bool = False,
-    threads: int | None = None,
-) -> _Any:
-    """Opens a file of any of the three formats.
+    def __getattr__(name):
+        module = _PLACES.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
 
-    >>> import io, numpy as np, pathlib, tempfile
-    >>> name = tempfile.mkdtemp() + "/a.tet"
-    >>> _ = write(name, {"t": np.arange(3)})
-    >>> file = io.BytesIO(pathlib.Path(name).read_bytes())  # any file object, read by ranges
-    >>> open(file)["t"][1:]
-    array([1, 2])
+        value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+        return value
 
-    Args:
-        source: A path, a URL, bytes, a file object, a file of fsspec, or a store with the obspec protocol.
-        path: The path in a store.
-        verify: Whether checksums are verified on read.
-        mmap: Map a local file instead of reading it by position. Another process that truncates a mapped file ends
-            this process.
-        threads: The number of threads; all cores by default.
-    """
-    options: dict[str, _Any] = {"verify": verify, "threads": threads}
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        native = _lib.open_bytes("<bytes>", bytes(source))
-        return _FILES[type(native)](native, None, {})
-    if path is not None or not isinstance(source, (str, _os.PathLike)):
-        from ._source import reader
-
-        name, length, read = reader(source, path)
-        native = _lib.open_source(name, length, read, **options)
-        return _FILES[type(native)](native, None, options, (source, path))
-    location = _os.fspath(source)
-    options["mmap"] = mmap
-    native = _lib.open(location, **options)
-    return _FILES[type(native)](native, location if "://" in location else _os.path.abspath(location), options)
+    def __dir__():
+        return sorted({*globals(), *__all__})

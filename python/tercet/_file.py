@@ -97,6 +97,6 @@ class _Closed:
 
 
 def _reopen(source: Any, path: str | None, options: dict[str, Any]) -> Any:
-    from . import open
+    from ._open import open
 
     return open(source, path, **options)

@@ -28,8 +28,8 @@ def reporting(progress: Progress, total: int | None, text: str) -> Iterator[Call
 
 
 def _line(total: int | None, text: str) -> Iterator[Callable[[int], object] | None]:
-    """A line of the terminal that is written again and again; nothing if the output is a file."""
-    if not sys.stderr.isatty():
+    """A line of the terminal or notebook that is written again and again; nothing if the output is a file."""
+    if not sys.stderr.isatty() and "ipykernel" not in sys.modules:
         yield None
         return
 

@@ -36,13 +36,18 @@ class Scan:
         """The rows as `pyarrow.Table`."""
         import pyarrow
 
-        return pyarrow.RecordBatchReader.from_stream(self).read_all()
+        reader = pyarrow.RecordBatchReader.from_stream(self)
+        # Not `read_all`: between batches the interpreter handles Ctrl-C.
+        return pyarrow.Table.from_batches([batch for batch in reader], reader.schema)
 
     def to_batches(self) -> Iterator[Any]:
         """The rows as batches of pyarrow, one at a time."""
         import pyarrow
 
         yield from pyarrow.RecordBatchReader.from_stream(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.to_batches()
 
     def partitions(self, count: int) -> list[Partition]:
         """At most `count` parts of about the same number of rows, which other processes can read; without offset and limit."""
@@ -100,7 +105,7 @@ class Partition:
         """The rows. Fails if the file has changed since it was divided."""
         if file is not None:
             return PartitionScan(file, self)
-        from . import open
+        from ._open import open
 
         return PartitionScan(open(self.location), self)
 
@@ -196,6 +201,17 @@ class TatamiFile(File):
     def __len__(self) -> int:
         rows: int = self._native.rows()
         return rows
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the columns, as those of a data frame."""
+        return iter(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, columns: str | list[str]) -> Scan:
+        """A column, or several: `file["url"]`, `file[["url", "status"]]`."""
+        return self.scan([columns] if isinstance(columns, str) else columns)
 
     def scan(
         self,

@@ -591,6 +591,11 @@ class TetFile(File, Mapping[str, Dataset]):
         labels: list[str] | None = self._native.labels(self._numbers[name], axis)
         return labels
 
+    def _metadata(self) -> dict[str, Any]:
+        """The metadata of the file and of its datasets, as stored."""
+        found: dict[str, Any] = self.summary().get("metadata") or {}
+        return found
+
     def to_xarray(self, **options: Any) -> Any:
         """The file as a lazy `xarray.Dataset`."""
         from .xarray import open_dataset

@@ -57,9 +57,25 @@ class Object:
         """Element type, shape, encoding, filter, compression and their parameters."""
         return dict(self._descriptor)
 
-    def to_numpy(self) -> npt.NDArray[Any]:
-        """Decodes the array, verified. Masked values are NaN or infinite."""
-        return to_numpy(self._message._native.decode(self.number))
+    def to_numpy(
+        self, *, dtype: npt.DTypeLike | None = None, out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """Decodes the array, verified. Masked values are NaN or infinite.
+
+        Args:
+            dtype: Convert to this element type.
+            out: Copy the values into this array, of the same shape.
+        """
+        native = self._message._native
+        if out is None:
+            array = to_numpy(native.decode(self.number))
+            return array if dtype is None else array.astype(dtype, copy=False)
+        if dtype is not None:
+            raise RequestError("`out` has an element type of its own; use it without `dtype`")
+        if out.shape != self.shape:
+            raise RequestError(f"`out` has the shape {out.shape}, the object {self.shape}")
+        np.copyto(out, to_numpy(native.decode(self.number)), casting="same_kind")
+        return out
 
     def ranges(self, ranges: Sequence[tuple[int, int]]) -> list[npt.NDArray[Any]]:
         """Decodes ranges of elements, in row-major order; only the blocks that they need."""
@@ -87,6 +103,9 @@ class Object:
         metadata = [f"{key}: {value}" for key, value in flatten(self.metadata).items()]
         return listing("Object", self.name, [repr(self), *metadata])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Object, (self._message, self.number)
+
 
 def _name(metadata: Mapping[str, Any], number: int) -> str:
     for key in ("name", "param"):
@@ -101,10 +120,11 @@ def _name(metadata: Mapping[str, Any], number: int) -> str:
 class Message(Mapping):  # type: ignore[type-arg]
     """One message: its metadata, and its objects by name or number."""
 
-    __slots__ = ("_native", "_read")
+    __slots__ = ("_file", "_native", "_read")
 
-    def __init__(self, native: Any) -> None:
+    def __init__(self, native: Any, file: TgmFile | None = None) -> None:
         self._native = native
+        self._file = file
         self._read: tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]] | None = None
 
     @property
@@ -178,6 +198,14 @@ class Message(Mapping):  # type: ignore[type-arg]
         data: bytes = self._native.bytes()
         return data
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _message, (self._file, self.number)
+
+
+def _message(file: TgmFile, number: int) -> Message:
+    found: Message = file[number]
+    return found
+
 
 def flatten(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """The scalar values of metadata, with paths such as `mars.param` as keys."""
@@ -246,7 +274,7 @@ class TgmFile(File, Sequence[Message]):
         count = len(self)
         if not -count <= key < count:
             raise IndexError(f"{self.name} has {count} messages, no message {key}")
-        return Message(self._native.message(key % count))
+        return Message(self._native.message(key % count), self)
 
     def table(self) -> MessageTable:
         """One row for each object: message, object, name, type, shape, position, and the scalar keys of the metadata.
@@ -263,7 +291,7 @@ class TgmFile(File, Sequence[Message]):
 
     def __iter__(self) -> Iterator[Message]:
         for number in range(len(self)):
-            yield Message(self._native.message(number))
+            yield Message(self._native.message(number), self)
 
     def _lines(self) -> list[str]:
         return [repr(message).split("\n")[0] for message in self[:20]]

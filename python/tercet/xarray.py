@@ -12,6 +12,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import json
 import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -28,6 +30,7 @@ import tercet
 
 from ._dask import is_dask
 from ._tgm import flatten
+from ._typed import attributes
 
 _MAGIC = {b"TETR": "tet", b"TENSOGRM": "tgm"}
 
@@ -59,17 +62,53 @@ class LazyArray(BackendArray):
         )
 
 
-class TetArray(LazyArray):
-    """A dataset of a `.tet` file."""
+#: Types that are stored as another one.
+_KINDS = {
+    ("int8", "int16"): "int8",
+    ("bool", "uint8"): "bool",
+    ("char", "uint8"): "S1",
+    ("complex64", "float32"): "complex64",
+    ("complex128", "float64"): "complex128",
+}
 
-    def __init__(self, dataset: tercet.Dataset) -> None:
-        super().__init__(dataset.shape, dataset.dtype)
+
+class TetArray(LazyArray):
+    """A dataset of a `.tet` file, as what it was before it was stored."""
+
+    def __init__(self, dataset: tercet.Dataset, typed: Mapping[str, Any] | None = None) -> None:
+        typed = typed or {}
+        shape = dataset.shape
+        kind = _KINDS.get((str(typed.get("kind")), dataset.dtype.name), dataset.dtype.name)
+        #: Whether the last axis has the parts of complex numbers.
+        self.is_complex = kind.startswith("complex") and len(shape) > 1 and shape[-1] == 2
+        if kind.startswith("complex") and not self.is_complex:
+            kind = dataset.dtype.name
+        shape = shape[:-1] if self.is_complex else shape
+        self.is_scalar = typed.get("scalar") is True and shape == (1,)
+        dtype = dataset.dtype if kind == dataset.dtype.name else np.dtype(kind)
+        super().__init__(() if self.is_scalar else shape, dtype)
         self.dataset = dataset
 
     def read(self, key: tuple[Any, ...]) -> Any:
+        if self.is_scalar:
+            key = (0,)
+        if self.is_complex:
+            key = (*key, slice(None))
         numbers: dict[int | str, Any] = {axis: one for axis, one in enumerate(key) if isinstance(one, (int, np.integer))}
         rest = tuple(one for axis, one in enumerate(key) if axis not in numbers)
-        return self.dataset.isel(numbers)[rest]
+        values = self.dataset.isel(numbers)[rest]
+        if self.dtype == self.dataset.dtype:
+            return values
+        stored = np.ascontiguousarray(values).reshape(np.shape(values))
+        if self.is_complex:
+            return stored.view(self.dtype)[..., 0]
+        if self.dtype.kind == "S":
+            return stored.view(self.dtype)
+        found = stored.astype(self.dtype)
+        if not np.array_equal(found, stored):
+            name = self.dataset._file.name
+            raise tercet.MalformedError(f"{name}: {self.dataset.name!r} is recorded as {self.dtype}, but has other values", name)
+        return found
 
     def __dask_tokenize__(self) -> Any:
         return self.dataset.__dask_tokenize__()
@@ -129,8 +168,8 @@ def _mixed(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[Any, ...]:
 _NUMBERS = ("scale_factor", "add_offset", "valid_min", "valid_max")
 
 
-def _attrs(dataset: tercet.Dataset) -> dict[str, Any]:
-    """Attributes with numbers as numbers, so that xarray decodes them."""
+def _attrs(dataset: tercet.Dataset, typed: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Attributes with their recorded types, and numbers that xarray needs as numbers."""
     attrs: dict[str, Any] = {}
     for key, text in dataset.attrs.items():
         attrs[key] = text
@@ -142,7 +181,37 @@ def _attrs(dataset: tercet.Dataset) -> dict[str, Any]:
             continue
         if number is not None:
             attrs[key] = number
-    return attrs
+    found = attributes(typed, attrs, dataset.attrs)
+    if (typed or {}).get("kind") == "char" and isinstance(found.get("_FillValue"), str):
+        found["_FillValue"] = found["_FillValue"].encode()
+    return found
+
+
+def _file_attrs(file: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of the file."""
+    attrs = file.get("attrs")
+    stored = attrs if isinstance(attrs, dict) else {}
+    compact = {key: one if isinstance(one, str) else json.dumps(one, separators=(",", ":")) for key, one in stored.items()}
+    return attributes(_record(file), stored, compact)
+
+
+def _record(described: Any) -> dict[str, Any]:
+    """The record of types in metadata."""
+    typed = described.get("typed") if isinstance(described, dict) else None
+    return typed if isinstance(typed, dict) else {}
+
+
+def _unlimited(file: Mapping[str, Any]) -> set[Any]:
+    """The dimensions that were recorded as unlimited."""
+    dims = _record(file).get("dims")
+    found = dims if isinstance(dims, list) else []
+    return {dim[0] for dim in found if isinstance(dim, list) and len(dim) == 3 and isinstance(dim[0], str) and dim[2] is True}
+
+
+def _metadata(file: tercet.TetFile) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The metadata of the file, and of its datasets."""
+    found = file._metadata()
+    return found.get("file") or {}, found.get("datasets") or {}
 
 
 def _number(text: str, dtype: np.dtype[Any]) -> Any:
@@ -164,31 +233,33 @@ def _typed(labels: list[str]) -> Values:
         return np.array(labels)
 
 
-def _variable(dataset: tercet.Dataset) -> xr.Variable:
-    data = indexing.LazilyIndexedArray(TetArray(dataset))
+def _variable(dataset: tercet.Dataset, typed: Mapping[str, Any]) -> xr.Variable:
+    array = TetArray(dataset, typed)
     name = dataset.name.rpartition("/")[2]
-    dims = [dim if not dim.startswith("dim_") else f"{name}_{dim}" for dim in dataset.dims]
-    chunks = dict(zip(dims, dataset.chunks))
-    encoding = {"preferred_chunks": chunks, "chunks": dataset.chunks}
-    return xr.Variable(dims, data, _attrs(dataset), encoding)
+    dims = [dim if not dim.startswith("dim_") else f"{name}_{dim}" for dim in dataset.dims[: len(array.shape)]]
+    sizes = dataset.chunks[: len(dims)]
+    encoding = {"preferred_chunks": dict(zip(dims, sizes)), "chunks": sizes} if dims else {}
+    return xr.Variable(dims, indexing.LazilyIndexedArray(array), _attrs(dataset, typed), encoding)
 
 
-def _tet_variables(file: tercet.TetFile, group: str, dropped: set[str]) -> dict[str, xr.Variable]:
+def _tet_variables(
+    file: tercet.TetFile, group: str, dropped: set[str], metadata: tuple[dict[str, Any], dict[str, Any]]
+) -> dict[str, xr.Variable]:
     """The variables of a group; names such as `surface/t2m` are in the group `surface`."""
     variables: dict[str, xr.Variable] = {}
-    labels: dict[str, Values] = {}
+    labels: dict[str, xr.Variable] = {}
     for full in file:
         inside, _, name = full.rpartition("/")
         if inside != group or name in dropped:
             continue
-        variables[name] = _variable(file[full])
+        variables[name] = _variable(file[full], _record(metadata[1].get(full)))
         for axis, dim in enumerate(variables[name].dims):
             found = file.labels(full, axis)
-            if found is not None:
-                labels.setdefault(str(dim), _typed(found))
-    for dim, values in labels.items():
+            if found is not None and dim not in labels:
+                labels[str(dim)] = xr.Variable((dim,), _typed(found))
+    for dim, variable in labels.items():
         if dim not in variables and dim not in dropped:
-            variables[dim] = xr.Variable((dim,), values)
+            variables[dim] = variable
     return variables
 
 
@@ -345,10 +416,14 @@ def _dims(
     return dims
 
 
-def _build(variables: Mapping[str, xr.Variable], source: str) -> xr.Dataset:
+def _build(
+    variables: Mapping[str, xr.Variable], source: str, attrs: Mapping[str, Any], unlimited: set[str]
+) -> xr.Dataset:
     coords = {name: one for name, one in variables.items() if one.dims == (name,)}
-    dataset = xr.Dataset({name: one for name, one in variables.items() if name not in coords}, coords=coords)
+    dataset = xr.Dataset({name: one for name, one in variables.items() if name not in coords}, coords=coords, attrs=attrs)
     dataset.encoding["source"] = source
+    if unlimited:
+        dataset.encoding["unlimited_dims"] = unlimited
     return dataset
 
 
@@ -377,16 +452,22 @@ def open_dataset(
         variable_key: The metadata key with the names of variables.
     """
     file = _open(source)
+    attrs: dict[str, Any] = {}
+    unlimited: set[Any] = set()
     dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
     if isinstance(file, tercet.TetFile):
-        variables = _tet_variables(file, group.strip("/"), dropped)
+        metadata = _metadata(file)
+        attrs = {} if group.strip("/") else _file_attrs(metadata[0])
+        unlimited = _unlimited(metadata[0])
+        variables = _tet_variables(file, group.strip("/"), dropped, metadata)
         if not variables and group:
             raise tercet.UnknownNameError(f"{file.name}: no group {group!r}", file.name)
     elif isinstance(file, tercet.TgmFile):
         variables = _tgm_variables(file, message, where, dim_names, variable_key, dropped)
     else:
         raise tercet.RequestError(f"{file.name}: tables have no xarray form; use scan().to_arrow()")
-    dataset = _build(variables, file.name)
+    sizes = {dim for variable in variables.values() for dim in variable.dims}
+    dataset = _build(variables, file.name, attrs, unlimited & sizes)
     return xr.decode_cf(dataset) if decode_cf else dataset
 
 
@@ -457,7 +538,7 @@ class TercetBackend(BackendEntrypoint):
             dim_names=dim_names,
             variable_key=variable_key,
         )
-        source = raw.encoding["source"]
+        encoding = dict(raw.encoding)
         cftime: dict[str, Any] = {} if use_cftime is None else {"use_cftime": use_cftime}
         decoded = xr.decode_cf(
             raw,
@@ -468,7 +549,7 @@ class TercetBackend(BackendEntrypoint):
             **cftime,
             decode_timedelta=decode_timedelta,
         )
-        decoded.encoding["source"] = source
+        decoded.encoding.update(encoding)
         return decoded
 
     def open_groups_as_dict(self, filename_or_obj: Any, **options: Any) -> dict[str, xr.Dataset]:
@@ -492,20 +573,54 @@ class TercetBackend(BackendEntrypoint):
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         if isinstance(filename_or_obj, tercet.File):
             return filename_or_obj.format in ("tet", "tgm")
-        if isinstance(filename_or_obj, (bytes, bytearray)):
+        if isinstance(filename_or_obj, (bytes, bytearray, memoryview)):
             return any(bytes(filename_or_obj[:8]).startswith(magic) for magic in _MAGIC)
+        if hasattr(filename_or_obj, "read") and hasattr(filename_or_obj, "seek"):
+            place = filename_or_obj.tell()
+            filename_or_obj.seek(0)
+            head = filename_or_obj.read(8)
+            filename_or_obj.seek(place)
+            return isinstance(head, bytes) and any(head.startswith(magic) for magic in _MAGIC)
         try:
             name = os.fspath(filename_or_obj)
         except TypeError:
             return False
         if "://" in name:
-            return bool(name.split("?")[0].endswith((".tet", ".tgm")))
+            return _is_url_of_ours(name)
         try:
             with open(name, "rb") as file:
                 head = file.read(8)
         except OSError:
             return False
         return any(head.startswith(magic) for magic in _MAGIC)
+
+
+def _guess_after_tercet() -> None:
+    """Makes the backend of netCDF4 leave URLs of `.tet` and `.tgm` files to this one.
+
+    It is asked first and takes every URL for its own, whatever the extension (xarray#10931), so that
+    `xr.open_dataset("https://host/run.tgm")` would fail where netCDF4 is installed.
+    """
+    from xarray.backends.netCDF4_ import NetCDF4BackendEntrypoint
+
+    guess = NetCDF4BackendEntrypoint.guess_can_open
+    if hasattr(guess, "__wrapped__"):
+        return
+
+    @functools.wraps(guess)
+    def guess_can_open(self: Any, filename_or_obj: Any) -> bool:
+        if isinstance(filename_or_obj, str) and _is_url_of_ours(filename_or_obj):
+            return False
+        return bool(guess(self, filename_or_obj))
+
+    NetCDF4BackendEntrypoint.guess_can_open = guess_can_open  # type: ignore[method-assign]
+
+
+def _is_url_of_ours(name: str) -> bool:
+    return "://" in name and name.split("?")[0].split("#")[0].endswith((".tet", ".tgm"))
+
+
+_guess_after_tercet()
 
 
 @xr.register_dataset_accessor("tercet")  # type: ignore[no-untyped-call]

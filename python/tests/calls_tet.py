@@ -54,7 +54,7 @@ def outcome(call):
 
 def by_numpy(op, array, axes):
     """What NumPy computes, as the value or the reduced values of a result."""
-    name = {"count": "size", "numel": "size", "arg_min": "argmin", "arg_max": "argmax"}.get(op, op)
+    name: str = {"count": "size", "numel": "size", "arg_min": "argmin", "arg_max": "argmax"}.get(op, op or "")
     wide = array.astype(np.float64)
     if op in ("nan_mean", "nan_std"):
         wide = np.where(np.isfinite(wide), wide, np.nan)

@@ -74,7 +74,7 @@ def test_shared_blocks_are_computed_once(tmp_path):
 
 def test_a_failing_block_leaves_no_file(tmp_path):
     def fail(block, block_info=None):
-        if block_info[0]["chunk-location"] == (3,):
+        if block_info is not None and block_info[0]["chunk-location"] == (3,):
             raise RuntimeError("no data")
         return block
 

@@ -22,7 +22,7 @@ class Counting(io.BytesIO):
         super().__init__(data)
         self.total = 0
 
-    def read(self, size=-1):
+    def read(self, size: int | None = -1):
         data = super().read(size)
         self.total += len(data)
         return data
@@ -65,7 +65,7 @@ def test_text_files_and_short_files_are_errors(large):
         tercet.open(text)
 
     class Short(io.BytesIO):
-        def read(self, size=-1):
+        def read(self, size: int | None = -1):
             return super().read(size)[:-1]
 
     with pytest.raises((tercet.Error, OSError)):
@@ -105,7 +105,7 @@ def test_errors_of_python_sources_are_os_errors(large):
     class Failing(io.BytesIO):
         broken = False
 
-        def read(self, size=-1):
+        def read(self, size: int | None = -1):
             if self.broken:
                 raise ConnectionError("the network is gone")
             return super().read(size)
@@ -158,6 +158,33 @@ def test_views_of_mapped_files(tmp_path):
         tercet.open(path, mmap=True)["two"].view()
     with pytest.raises(tercet.RequestError, match="mmap=True"):
         tercet.open(path)["one"].view()
+
+
+def test_outputs_of_messages(tmp_path):
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    path = tmp_path / "a.tgm"
+    nan = values.copy()
+    nan[0, 0] = np.nan
+    tercet.write_tgm(path, [({"step": 1}, {"x": values, "nan": nan})])
+    [message] = tercet.open(path)
+    out = np.empty((2, 3), np.float32)
+    assert message["x"].to_numpy(out=out) is out
+    np.testing.assert_array_equal(out, values)
+    wide = np.empty((2, 3))
+    np.testing.assert_array_equal(message["nan"].to_numpy(out=wide), nan)
+    assert message["x"].to_numpy(dtype=np.int16).dtype == np.int16
+    with pytest.raises(tercet.RequestError, match="shape"):
+        message["x"].to_numpy(out=np.empty(6, np.float32))
+
+
+def test_messages_can_be_pickled(tmp_path):
+    path = tmp_path / "a.tgm"
+    tercet.write_tgm(path, [({"step": step}, {"x": np.full(3, step)}) for step in range(4)])
+    file = tercet.open(path)
+    message, one = pickle.loads(pickle.dumps((file[2], file[3]["x"])))
+    assert message.metadata == {"step": 2} and one.to_numpy().tolist() == [3, 3, 3]
+    with pytest.raises(TypeError, match="bytes"):
+        pickle.dumps(tercet.open(path.read_bytes())[0])
 
 
 def test_a_view_of_damaged_bytes_is_an_error(tmp_path):
@@ -246,7 +273,7 @@ def test_indexing_with_masks_lists_and_new_axes(large):
         found = x[key]
         np.testing.assert_array_equal(found, values[key], err_msg=str(key))
         assert found.shape == values[key].shape
-    assert isinstance(x[1, 2, 3], np.float32)
+    assert type(x[1, 2, 3]) is np.float32
     for key in [True, (mask[:3],), ([64],), 1.5]:
         with pytest.raises(IndexError):
             x[key]

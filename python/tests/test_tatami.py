@@ -52,6 +52,17 @@ def test_filters_and_columns(table):
     assert again.to_arrow().equals(found)
 
 
+def test_columns_of_a_file(table):
+    path, data = table
+    file = tercet.open(path)
+    assert list(file) == data.column_names and "url" in file and "uri" not in file
+    assert file["url"].to_arrow()["url"].to_pylist() == data["url"].to_pylist()
+    assert file[["id", "url"]].to_arrow().column_names == ["id", "url"]
+    assert sum(batch.num_rows for batch in file["id"]) == 1000
+    with pytest.raises(KeyError, match="did you mean 'url'"):
+        file["urls"]
+
+
 def test_other_engines_read_scans(table):
     duckdb = pytest.importorskip("duckdb")
     polars = pytest.importorskip("polars")

@@ -42,11 +42,12 @@ def test_the_stub_is_that_of_the_native_module(tmp_path):
 
 
 def test_pyright():
+    # With the tests, which use the package as it is annotated.
     pyright = os.environ.get("PYRIGHT") or shutil.which("pyright")
     if pyright is None:
         pytest.skip("no pyright: npm install -g pyright")
     done = subprocess.run(
-        [pyright, "--project", str(CONFIG), "--pythonpath", sys.executable, str(INSTALLED / "tercet")],
+        [pyright, "--project", str(CONFIG), "--pythonpath", sys.executable, str(INSTALLED / "tercet"), str(TESTS)],
         cwd=INSTALLED, capture_output=True, text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr

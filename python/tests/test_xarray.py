@@ -71,6 +71,50 @@ def test_datasets_round_trip(tmp_path):
     assert found["t"].attrs["units"] == "K"
 
 
+def test_records_of_convert(tmp_path):
+    pytest.importorskip("netCDF4")
+    made = xr.Dataset(
+        {
+            "t": (("time", "x"), np.arange(6, dtype=np.float32).reshape(3, 2), {"units": "K", "flags": np.array([1, 2], np.int16)}),
+            "small": ("x", np.array([-128, 127], np.int8)),
+            "mask": (("x",), np.array([True, False])),
+            "level": ((), np.float64(850), {"units": "hPa"}),
+        },
+        coords={
+            "time": ("time", np.array(["2024-01-01", "2024-01-02", "2024-01-05"], "datetime64[ns]")),
+            "height": ("x", [2.0, 10.0]),
+            "reference": np.datetime64("2024-01-01", "ns"),
+        },
+        attrs={"title": "everything", "version": 3, "bounds": np.array([0.5, 1.5]), "empty": "", "long": "y" * 5000},
+    )
+    made.to_netcdf(tmp_path / "a.nc", engine="netcdf4", unlimited_dims=["time"])
+    expected = xr.open_dataset(tmp_path / "a.nc", engine="netcdf4").load()
+    tercet.convert(tmp_path / "a.nc", tmp_path / "a.tet")
+    found = xr.open_dataset(tmp_path / "a.tet")
+    assert found.encoding["unlimited_dims"] == {"time"}
+    xr.testing.assert_identical(found.load(), expected)
+    for name in ("small", "mask", "level", "t"):
+        assert found[name].dtype == expected[name].dtype
+    np.testing.assert_array_equal(xr.open_dataset(tmp_path / "a.tet")["t"].isel(x=[1], time=0).values, [1])
+
+
+def test_urls_are_left_to_tercet():
+    engines = xr.backends.plugins.list_engines()
+    for name in ("https://host/run.tgm", "https://host/era5.tet?x=1"):
+        assert xr.backends.plugins.guess_engine(name) == "tercet"
+    netcdf = engines.get("netcdf4")
+    assert netcdf is None or netcdf.guess_can_open("https://host/data.nc")
+
+
+def test_sources_are_guessed(weather):
+    import io
+
+    path, values = weather
+    data = path.read_bytes()
+    for source in (io.BytesIO(data), open(path, "rb"), data):
+        np.testing.assert_array_equal(xr.open_dataset(source)["t2m"].values, values)
+
+
 def test_string_coordinates_become_labels(tmp_path):
     made = xr.Dataset({"t": (("city",), [1.0, 2.0])}, coords={"city": ["Bonn", "Ulm"]})
     path = tmp_path / "a.tet"
