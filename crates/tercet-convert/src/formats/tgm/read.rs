@@ -937,7 +937,7 @@ impl ArraySource for TgmSource {
 fn is_zstd(object: &Object<'_>) -> bool {
     let descriptor = object.descriptor();
     let is_little = descriptor.stored_order() == ByteOrder::Little || descriptor.dtype.swap_unit() == 1;
-    let has_masks = object.masks_span().len() > 0;
+    let has_masks = !object.masks_span().is_empty();
     descriptor.encoding == "none"
         && descriptor.filter == "none"
         && descriptor.compression == "zstd"
