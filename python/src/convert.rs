@@ -53,6 +53,8 @@ pub(crate) fn convert(
     let input_path = Path::new(input);
     let source = if input_path.is_dir() {
         py.detach(|| arrays::open_path(input_path))
+    } else if tercet::is_store_url(input) {
+        py.detach(|| tercet::open_store_url(input))
     } else {
         let location = Location::from(input);
         let bytes = py.detach(|| tercet::remote::open_location(&location, Access::default()));

@@ -36,6 +36,7 @@ pub(crate) fn redacted(url: &str) -> String {
 
 #[cfg(feature = "remote")]
 mod client {
+    use tercet::convert::arrays::ArraySource;
     use tercet::core::Location;
     use tercet::remote::{Remote, RemoteError, RemoteOptions, Upload};
 
@@ -56,6 +57,15 @@ mod client {
         must_be_known(url)?;
         let opened = exit_at_once_if_interrupted(|| Remote::open(url, &RemoteOptions::default()));
         Ok(Arc::new(opened.map_err(|error| Failure::source(&redacted(url), error))?))
+    }
+
+    /// Opens a URL as a Zarr store, if it is one of a directory.
+    pub(crate) fn open_store(url: &str) -> Result<Option<Box<dyn ArraySource>>, Failure> {
+        if !tercet::is_store_url(url) {
+            return Ok(None);
+        }
+        let opened = exit_at_once_if_interrupted(|| tercet::open_store_url(url));
+        opened.map(Some).map_err(|error| Failure::from_error(&error).with_location(redacted(url)))
     }
 
     /// An object that is being uploaded.
@@ -106,6 +116,8 @@ mod client {
 
 #[cfg(not(feature = "remote"))]
 mod client {
+    use tercet::convert::arrays::ArraySource;
+
     use super::{Arc, ByteSource, Class, Failure, Write, io, redacted};
 
     fn not_built(url: &str) -> Failure {
@@ -116,6 +128,11 @@ mod client {
 
     pub(crate) fn open(url: &str) -> Result<Arc<dyn ByteSource>, Failure> {
         Err(not_built(url))
+    }
+
+    pub(crate) fn open_store(_url: &str) -> Result<Option<Box<dyn ArraySource>>, Failure> {
+        // Opening it as a file gives the error.
+        Ok(None)
     }
 
     /// Uploads are not supported by this build.
@@ -154,7 +171,7 @@ mod client {
 
 #[cfg(feature = "remote")]
 pub(crate) use client::must_be_known;
-pub(crate) use client::{Object, open, upload_failure};
+pub(crate) use client::{Object, open, open_store, upload_failure};
 
 impl Object {
     /// Whether the object is also the input.

@@ -58,6 +58,8 @@ pub mod raster;
 mod salvage;
 #[cfg(any(unix, windows))]
 mod source;
+#[cfg(all(feature = "remote", any(unix, windows)))]
+mod store;
 mod summary;
 
 #[cfg(feature = "arrow")]
@@ -79,6 +81,8 @@ pub use message_filter::{MessageFilter, MessageFilterError};
 pub use other_format::{OtherFormat, OtherFormatSupport, is_plain_text};
 #[cfg(any(unix, windows))]
 pub use salvage::{SalvageOptions, SalvageReport, salvage};
+#[cfg(all(feature = "remote", any(unix, windows)))]
+pub use store::{is_store_url, open_store_url};
 pub use summary::Summary;
 pub use tercet_core::{Location, OutlineOptions, ReadOptions, VerifyOptions};
 

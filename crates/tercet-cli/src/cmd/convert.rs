@@ -15,6 +15,7 @@ use crate::args::{ForceArgs, JsonArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{display_path, is_file_or_new, is_stdout, write_by_path};
+use crate::remote;
 use crate::render::human_size;
 use crate::ui::{GOOD, Ui, WARN, paint};
 
@@ -34,7 +35,7 @@ Exit code 0: converted; 1: a variable could not be converted, or something is no
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub(crate) struct Args {
-    /// Input file, directory or URL. The format is detected
+    /// Input file, directory or URL. The format is detected; the URL of a Zarr store ends in `.zarr` or `/`
     #[arg(value_name = "IN")]
     input: PathBuf,
     #[command(flatten)]
@@ -247,10 +248,18 @@ pub(crate) fn on_threads<T: Send>(
     Ok(pool.install(work))
 }
 
+/// Opens a Zarr store: a directory, or a URL that ends in `.zarr` or `/`.
+pub(crate) fn open_store(path: &Path) -> Result<Option<Box<dyn ArraySource>>, Failure> {
+    if path.is_dir() {
+        return Ok(Some(arrays::open_path(path)?));
+    }
+    remote::url_of(path).map_or(Ok(None), remote::open_store)
+}
+
 /// Opens any array file: a path, a directory or a URL.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn ArraySource>, Failure> {
-    if path.is_dir() {
-        return Ok(arrays::open_path(path)?);
+    if let Some(store) = open_store(path)? {
+        return Ok(store);
     }
     let source = Input::new(path).source()?;
     match arrays::open_source(source.clone()) {

@@ -9,7 +9,7 @@ use tercet::convert::diff::{Aspect, Diff, DiffError, DiffOptions, diff, diff_arr
 use tercet::core::{ByteSource, escape};
 
 use crate::args::{JsonArgs, LimitArgs};
-use crate::cmd::convert::open;
+use crate::cmd::convert::{open, open_store};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{display_path, json_path};
@@ -83,10 +83,12 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     (options.rtol, options.atol, options.metadata) = (args.rtol, args.atol, !args.no_metadata);
     options.max_examples = usize::try_from(args.limit.or(5)).unwrap_or(usize::MAX);
     let bar = out.bar("comparing", 0);
-    let found = if args.left.is_dir() || args.right.is_dir() {
-        diff_arrays(&*open(&args.left)?, &*open(&args.right)?, &options, &bar)?
-    } else {
+    let stores = (open_store(&args.left)?, open_store(&args.right)?);
+    let found = if let (None, None) = stores {
         diff(&source(&args.left)?, &source(&args.right)?, &options, &bar)?
+    } else {
+        let array = |store: Option<_>, path: &Path| store.map_or_else(|| open(path), Ok);
+        diff_arrays(&*array(stores.0, &args.left)?, &*array(stores.1, &args.right)?, &options, &bar)?
     };
     drop(bar);
     let outcome = if found.is_empty() { Outcome::Done } else { Outcome::CheckFailed };
@@ -174,7 +176,9 @@ pub(crate) fn hash(args: &HashArgs, out: &mut Ui) -> Result<Outcome, Failure> {
 
 fn hash_one(path: &Path, out: &Ui) -> Result<String, Failure> {
     let bar = out.bar("hashing", 0);
-    let hash =
-        if path.is_dir() { hash_arrays(&*open(path)?, &bar)? } else { content_hash(&source(path)?, &bar)? };
+    let hash = match open_store(path)? {
+        Some(store) => hash_arrays(&*store, &bar)?,
+        None => content_hash(&source(path)?, &bar)?,
+    };
     Ok(hash.to_string())
 }

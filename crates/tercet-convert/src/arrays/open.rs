@@ -14,7 +14,7 @@ use crate::formats::netcdf::NetCdf;
 use crate::formats::npy::{NpySource, NpzSource};
 use crate::formats::tet::TetSource;
 use crate::formats::tgm::TgmSource;
-use crate::formats::zarr::Zarr;
+use crate::formats::zarr::{OpenKey, Zarr};
 use crate::formats::zip::Archive;
 use crate::{Error, ErrorKind};
 
@@ -26,6 +26,11 @@ pub fn open_path(path: &Path) -> Result<Box<dyn ArraySource>, Error> {
     let name = path.to_string_lossy();
     let source = tercet_core::source::open_location(&Location::Path(path.to_owned()), Access::Pread);
     open_source(source.map_err(|error| Error::new(name.as_ref().into(), error.into()))?)
+}
+
+/// Opens a Zarr store whose keys cannot be listed. The metadata of a group must be consolidated.
+pub fn open_store(name: &str, open: Box<OpenKey>) -> Result<Box<dyn ArraySource>, Error> {
+    Ok(Box::new(Zarr::open_keys(name, open)?))
 }
 
 /// Opens an array file from a source of bytes.
@@ -54,6 +59,8 @@ pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Box<dyn ArraySource>, 
                 Ok(Box::new(Zarr::open_zip(source)?))
             }
         }
+        // An archive without members.
+        Some(b"PK\x05\x06") => Ok(Box::new(NpzSource::open(source)?)),
         Some(b"GRIB") => Ok(Box::new(Grib::open(source)?)),
         _ if is_hdf5(&*source) => Ok(Box::new(Hdf5::open(source)?)),
         // Bulletins have a header before the message.

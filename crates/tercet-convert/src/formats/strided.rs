@@ -80,6 +80,16 @@ impl Run {
     }
 }
 
+/// Byte strides of a row-major array.
+pub(crate) fn strides(shape: &[u64], size: usize) -> Vec<usize> {
+    let mut strides = vec![size; shape.len()];
+    for axis in (0..shape.len().saturating_sub(1)).rev() {
+        strides[axis] =
+            strides[axis + 1].saturating_mul(usize::try_from(shape[axis + 1]).unwrap_or(usize::MAX));
+    }
+    strides
+}
+
 /// Copies a box of a row-major array in memory.
 pub(crate) fn copy_box(
     bytes: &[u8],
@@ -89,14 +99,7 @@ pub(crate) fn copy_box(
     out: &mut [u8],
 ) -> Result<(), CopyError> {
     let fit = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-    let strides = |extents: &[u64]| {
-        let mut strides = vec![size; extents.len()];
-        for axis in (0..extents.len().saturating_sub(1)).rev() {
-            strides[axis] = strides[axis + 1].saturating_mul(fit(extents[axis + 1]));
-        }
-        strides
-    };
-    let (from, to) = (strides(shape), strides(extents));
+    let (from, to) = (strides(shape, size), strides(extents, size));
     let offset = start.iter().zip(&from).map(|(at, stride)| fit(*at).saturating_mul(*stride)).sum();
     let counts: Vec<usize> = extents.iter().map(|extent| fit(*extent)).collect();
     BoxCopy::new(size, &counts, (offset, &from), (0, &to)).run(bytes, out)

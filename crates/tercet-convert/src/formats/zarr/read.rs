@@ -8,13 +8,13 @@ use serde_json::Value;
 use tercet_core::tensor::BoxCopy;
 use tercet_core::{ByteSource, DType};
 
-use super::codecs::strides;
-use super::metadata::{ArrayInfo, attributes};
-use super::store::Store;
+use super::metadata::{ArrayInfo, attributes, parse_json};
+use super::store::{OpenKey, RemoteStore, Store};
 use crate::Error;
 use crate::arrays::dims::DimTable;
 use crate::arrays::source::{check_box, malformed, refused};
 use crate::arrays::{ArraySource, Attr, Header, Kind, Variable, ZstdChunks};
+use crate::formats::strided::strides;
 use crate::formats::unwind::guarded;
 use crate::formats::zip::Archive;
 
@@ -38,11 +38,16 @@ impl Zarr {
         Self::open(Store::Zip(Archive::open(source)?))
     }
 
+    /// Opens a store by its keys.
+    pub(crate) fn open_keys(name: &str, open: Box<OpenKey>) -> Result<Self, Error> {
+        Self::open(Store::Remote(RemoteStore::open(name.into(), open)?))
+    }
+
     fn open(store: Store) -> Result<Self, Error> {
         let name = store.name();
         let json = |key: &str| -> Result<Option<Value>, Error> {
             let Some(bytes) = store.get(key)? else { return Ok(None) };
-            let value = serde_json::from_slice(&bytes);
+            let value = parse_json(&bytes);
             value.map(Some).map_err(|error| malformed(&name, format!("`{key}` is not valid JSON: {error}")))
         };
         let mut header = Header::default();
@@ -83,6 +88,9 @@ impl Zarr {
                         chunks: (!info.shape.is_empty()).then(|| info.chunk.clone()),
                         attrs: info.attrs.clone(),
                     });
+                    if let (Some(note), Some(variable)) = (&info.note, header.variables.last()) {
+                        header.notes.push((variable.name.clone(), note.clone()));
+                    }
                     arrays.push((path, info));
                 }
             }
@@ -223,7 +231,8 @@ impl ArraySource for Zarr {
         let (_, info) = &self.arrays[variable];
         let elements = usize::try_from(item.elements()).ok().filter(|elements| *elements <= 1 << 26);
         let elements = elements.ok_or_else(|| refused(self.name(), "too many strings"))?;
-        let mut texts = vec![String::new(); elements];
+        let fill = String::from_utf8_lossy(&info.fill);
+        let mut texts = vec![fill.to_string(); elements];
         if elements == 0 {
             return Ok(texts);
         }
@@ -231,7 +240,7 @@ impl ArraySource for Zarr {
             item.shape.iter().zip(&info.chunk).map(|(extent, chunk)| (extent - 1) / chunk).collect();
         for coords in chunks_between(&vec![0; last.len()], &last) {
             let (key, Some(bytes)) = self.chunk(variable, &coords)? else { continue };
-            let found = info.codecs.decode_strings(bytes);
+            let found = guarded(self.name(), || Ok(info.codecs.decode_strings(bytes, &info.chunk, &fill)))?;
             let found = found.map_err(|reason| malformed(self.name(), format!("chunk `{key}`: {reason}")))?;
             for (number, text) in found.into_iter().enumerate() {
                 let start: Vec<u64> = coords.iter().zip(&info.chunk).map(|(at, chunk)| at * chunk).collect();

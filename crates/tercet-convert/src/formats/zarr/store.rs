@@ -1,11 +1,16 @@
 //! Stores: keys and values.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use serde_json::Value;
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource as _, Limits};
+use tercet_core::{ByteSource, Limits, SourceError};
 
-use crate::arrays::source::malformed;
+use super::metadata::parse_json;
+use crate::arrays::source::{malformed, unsupported};
 use crate::formats::zip::Archive;
 use crate::{Error, ErrorKind};
 
@@ -14,6 +19,88 @@ use crate::{Error, ErrorKind};
 pub(super) enum Store {
     Directory(PathBuf),
     Zip(Archive),
+    Remote(RemoteStore),
+}
+
+/// Opens the value of a key of a store; `None` if there is none.
+pub type OpenKey = dyn Fn(&str) -> Result<Option<Arc<dyn ByteSource>>, SourceError> + Send + Sync;
+
+/// A store whose keys cannot be listed. Its metadata are consolidated, or it is one array.
+pub(super) struct RemoteStore {
+    name: Arc<str>,
+    open: Box<OpenKey>,
+    /// The metadata files of all nodes.
+    metadata: BTreeMap<String, Vec<u8>>,
+}
+
+impl fmt::Debug for RemoteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteStore").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl RemoteStore {
+    /// Reads the metadata.
+    pub(super) fn open(name: Arc<str>, open: Box<OpenKey>) -> Result<Self, Error> {
+        let mut store = Self { name, open, metadata: BTreeMap::new() };
+        let json = |key: &str, bytes: &[u8]| -> Result<Value, Error> {
+            let wrong = |error| malformed(&store.name, format!("`{key}` is not valid JSON: {error}"));
+            parse_json(bytes).map_err(wrong)
+        };
+        let mut metadata = BTreeMap::new();
+        if let Some(bytes) = store.fetch("zarr.json")? {
+            let root = json("zarr.json", &bytes)?;
+            let nodes = root.pointer("/consolidated_metadata/metadata").and_then(Value::as_object);
+            let is_array = root.get("node_type").and_then(Value::as_str) == Some("array");
+            if nodes.is_none() && !is_array {
+                let detail =
+                    "the metadata of this group are not consolidated, and a remote store cannot be listed";
+                return Err(unsupported(&store.name, detail));
+            }
+            for (path, node) in nodes.into_iter().flatten() {
+                metadata.insert(format!("{path}/zarr.json"), node.to_string().into_bytes());
+            }
+            metadata.insert("zarr.json".to_owned(), bytes);
+        } else if let Some(bytes) = store.fetch(".zmetadata")? {
+            let root = json(".zmetadata", &bytes)?;
+            let nodes = root.get("metadata").and_then(Value::as_object).into_iter().flatten();
+            metadata.extend(nodes.map(|(key, node)| (key.clone(), node.to_string().into_bytes())));
+        } else if let Some(bytes) = store.fetch(".zarray")? {
+            metadata.extend(store.fetch(".zattrs")?.map(|attrs| (".zattrs".to_owned(), attrs)));
+            metadata.insert(".zarray".to_owned(), bytes);
+        } else if store.fetch(".zgroup")?.is_some() {
+            let detail =
+                "the metadata of this group are not consolidated, and a remote store cannot be listed";
+            return Err(unsupported(&store.name, detail));
+        } else {
+            return Err(malformed(&store.name, "not a Zarr store: there is no metadata"));
+        }
+        if metadata.len() > MAX_NODES * 2 {
+            return Err(malformed(&store.name, "too many groups and arrays"));
+        }
+        store.metadata = metadata;
+        Ok(store)
+    }
+
+    fn fetch(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        let error = |kind: ErrorKind| Error::new(format!("{}/{key}", self.name).into(), kind);
+        let Some(source) = (self.open)(key).map_err(|source| error(source.into()))? else { return Ok(None) };
+        read_whole(&*source).map(Some).map_err(error)
+    }
+
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        let file = key.rsplit('/').next().unwrap_or_default();
+        if METADATA.contains(&file) || file == ".zattrs" {
+            return Ok(self.metadata.get(key).cloned());
+        }
+        self.fetch(key)
+    }
+}
+
+/// Reads a value whole.
+fn read_whole(source: &dyn ByteSource) -> Result<Vec<u8>, ErrorKind> {
+    check_limit("a chunk", source.len(), Limits::default().chunk_bytes)?;
+    Ok(source.read_at(tercet_core::Span::first(source.len()))?.to_vec())
 }
 
 /// Nodes of a store.
@@ -32,6 +119,7 @@ impl Store {
         match self {
             Self::Directory(path) => path.to_string_lossy().into_owned(),
             Self::Zip(archive) => archive.name().to_string(),
+            Self::Remote(store) => store.name.to_string(),
         }
     }
 
@@ -45,6 +133,7 @@ impl Store {
         }
         match self {
             Self::Zip(archive) => archive.read(key),
+            Self::Remote(store) => store.get(key),
             Self::Directory(path) => {
                 let error = |kind: ErrorKind| Error::new(path.join(key).to_string_lossy().into(), kind);
                 let source = match tercet_core::source::File::open(path.join(key)) {
@@ -52,10 +141,7 @@ impl Store {
                     Err(missing) if tercet_core::Diagnostic::is_not_found(&missing) => return Ok(None),
                     Err(other) => return Err(error(other.into())),
                 };
-                check_limit("a chunk", source.len(), Limits::default().chunk_bytes)
-                    .map_err(|limit| error(limit.into()))?;
-                let bytes = source.read_at(tercet_core::Span::first(source.len()));
-                bytes.map(|bytes| Some(bytes.to_vec())).map_err(|source| error(source.into()))
+                read_whole(&source).map(Some).map_err(error)
             }
         }
     }
@@ -64,14 +150,8 @@ impl Store {
     pub(super) fn nodes(&self) -> Result<Vec<String>, Error> {
         let mut nodes = Vec::new();
         match self {
-            Self::Zip(archive) => {
-                for name in archive.names() {
-                    let (path, file) = name.rsplit_once('/').unwrap_or(("", name));
-                    if METADATA.contains(&file) && !nodes.iter().any(|found| found == path) {
-                        nodes.push(path.to_owned());
-                    }
-                }
-            }
+            Self::Zip(archive) => nodes.extend(nodes_of(archive.names())),
+            Self::Remote(store) => nodes.extend(nodes_of(store.metadata.keys().map(String::as_str))),
             Self::Directory(root) => {
                 let mut waiting = vec![String::new()];
                 while let Some(path) = waiting.pop() {
@@ -100,4 +180,11 @@ impl Store {
         nodes.sort();
         Ok(nodes)
     }
+}
+
+/// The paths with metadata files.
+fn nodes_of<'k>(keys: impl Iterator<Item = &'k str>) -> BTreeSet<String> {
+    let split = |key: &'k str| key.rsplit_once('/').unwrap_or(("", key));
+    let nodes = keys.map(split).filter(|(_, file)| METADATA.contains(file));
+    nodes.map(|(path, _)| path.to_owned()).collect()
 }

@@ -13,11 +13,11 @@ use tercet_core::tensor::BoxCopy;
 use tercet_core::{DType, Progress};
 use tercet_tet::Compression;
 
-use super::codecs::strides;
 use super::metadata::attribute_json;
 use super::store::is_store;
 use crate::arrays::source::refused;
 use crate::arrays::{ArraySink, Header, Kind, Values, Variable};
+use crate::formats::strided::strides;
 use crate::{Error, ErrorKind, chunking};
 
 /// Writes a store.
