@@ -282,7 +282,13 @@ fn create(
         OutputFormat::NetCdf4 | OutputFormat::Hdf5 => {
             let is_netcdf = plan.format == OutputFormat::NetCdf4;
             let (header, compression) = (plan.header.clone(), options.compression);
-            Ok(Box::new(Hdf5Sink::create(path, header, compression, is_netcdf, options.overwrite)?))
+            let strings = plan.transfers.iter().map(|transfer| match &transfer.how {
+                Conversion::Strings(strings) => Some(strings.clone()),
+                _ => None,
+            });
+            let sink =
+                Hdf5Sink::create(path, header, strings.collect(), compression, is_netcdf, options.overwrite)?;
+            Ok(Box::new(sink))
         }
         OutputFormat::Grib => {
             let sources: Vec<usize> = plan.transfers.iter().map(|transfer| transfer.source).collect();

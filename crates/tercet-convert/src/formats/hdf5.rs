@@ -4,9 +4,11 @@
 //! scale are `dim_0`, `dim_1`, ….
 
 mod attribute;
+mod chunk_index;
 mod element;
 mod links;
 mod lzf;
+mod skeleton;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -174,7 +174,8 @@ impl Walk<'_> {
 
     fn header(mut self) -> (Header, Vec<StoredDataset>) {
         let format = if self.is_netcdf { "NetCDF-4" } else { "HDF5" };
-        let scales = Scales::new(&self.datasets);
+        let mut scales = Scales::new(&self.datasets);
+        scales.grow(&self.datasets);
         let mut dims = DimTable::new();
         // Dimensions in the order of their numbers.
         for scale in scales.by_number() {
@@ -295,6 +296,22 @@ impl Scales {
                 .insert(dataset.address(), Scale { path: path.clone(), len, unlimited, number, is_variable });
         }
         Self { paths }
+    }
+
+    /// An unlimited dimension is as long as the longest axis along it; without a coordinate its own dataset has no values.
+    fn grow(&mut self, datasets: &[DatasetEntry]) {
+        let mut longest: BTreeMap<String, u64> = BTreeMap::new();
+        for DatasetEntry { path, dataset } in datasets {
+            for (name, extent) in self.dims_of(path, dataset).into_iter().zip(dataset.shape()) {
+                if let Some(name) = name {
+                    let len = longest.entry(name).or_default();
+                    *len = (*len).max(*extent);
+                }
+            }
+        }
+        for scale in self.paths.values_mut().filter(|scale| scale.unlimited) {
+            scale.len = scale.len.max(longest.get(&scale.path).copied().unwrap_or(0));
+        }
     }
 
     fn by_number(&self) -> Vec<&Scale> {
