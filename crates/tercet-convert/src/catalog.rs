@@ -295,14 +295,28 @@ struct State {
 }
 
 impl State {
+    /// The length and the last change of a file, or of all files of a store.
     fn new(path: &Path) -> Self {
-        // The metadata file of a store is written last.
-        let file = if path.is_dir() { path.join("zarr.json") } else { path.to_owned() };
-        let metadata = std::fs::metadata(&file).or_else(|_| std::fs::metadata(path));
-        let Ok(metadata) = metadata else { return Self { size: 0, modified: 0 } };
-        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let modified = modified.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0);
-        Self { size: metadata.len(), modified }
+        let mut state = Self { size: 0, modified: 0 };
+        let mut waiting = vec![path.to_owned()];
+        let mut is_given = true;
+        while let Some(path) = waiting.pop() {
+            // Links in stores are not followed.
+            let metadata = if is_given { std::fs::metadata(&path) } else { std::fs::symlink_metadata(&path) };
+            is_given = false;
+            let Ok(metadata) = metadata else { continue };
+            let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let modified = modified.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0);
+            state.modified = state.modified.max(modified);
+            if metadata.is_dir() {
+                // A store changes with any of its files; a removed one changes its directory.
+                let entries = std::fs::read_dir(&path).into_iter().flatten();
+                waiting.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
+            } else {
+                state.size = state.size.saturating_add(metadata.len());
+            }
+        }
+        state
     }
 
     fn cells(self) -> [(&'static str, Cell); 2] {

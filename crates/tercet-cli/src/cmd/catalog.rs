@@ -90,11 +90,8 @@ pub(crate) fn write(
         return Ok(outcome);
     }
     for (path, reason) in &report.problems {
-        out.note(format_args!(
-            "warning: {}: {}",
-            escape::name(path),
-            escape::name(&reason.replace('\n', ";"))
-        ))?;
+        let lines: Vec<&str> = reason.lines().map(str::trim).collect();
+        out.note(format_args!("warning: {}: {}", escape::name(path), escape::name(&lines.join("; "))))?;
     }
     let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let mut parts = vec![plural(report.rows, "row"), format!("{} read", plural(report.read, "file"))];

@@ -102,7 +102,16 @@ impl Header {
 
     /// Whether a variable has the bounds of a coordinate.
     pub(crate) fn is_bounds(&self, name: &str) -> bool {
-        let names = |attr: &str, variable: &Variable| matches!(variable.attr(attr), Some(AttrData::Text(text)) if text == name);
+        let group = |name: &str| name.rsplit_once('/').map_or(0, |(group, _)| group.len() + 1);
+        let names = |attr: &str, variable: &Variable| {
+            let named = variable.attr(attr).and_then(AttrData::as_text);
+            // Also a name in the same group.
+            named.is_some_and(|text| {
+                text == name
+                    || name.get(group(name)..) == Some(text)
+                        && name[..group(name)] == variable.name[..group(&variable.name)]
+            })
+        };
         self.variables.iter().any(|variable| names("bounds", variable) || names("climatology", variable))
     }
 

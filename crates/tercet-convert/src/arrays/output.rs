@@ -54,12 +54,16 @@ pub(crate) struct Rules {
     pub(crate) scalars: bool,
     pub(crate) empty: bool,
     pub(crate) max_rank: usize,
+    /// Whether dimensions that are not unlimited may have length 0.
+    pub(crate) empty_dims: bool,
     /// Whether names may contain `/`.
     pub(crate) slashes: bool,
     pub(crate) has_dims: bool,
     pub(crate) max_unlimited: usize,
     pub(crate) unlimited_reason: &'static str,
     pub(crate) attributes: bool,
+    /// Whether a fill value must be a value of the type of its variable.
+    pub(crate) typed_fill: bool,
     /// The stored value of an attribute, and what changes. The type is that of the variable.
     pub(crate) attribute: fn(&str, &AttrData, Option<DType>) -> StoredAttribute,
 }
@@ -153,12 +157,14 @@ impl OutputFormat {
                 max_label: 1024,
                 scalars: false,
                 empty: false,
+                empty_dims: true,
                 max_rank: tercet_tet::MAX_RANK,
                 slashes: true,
                 has_dims: true,
                 max_unlimited: usize::MAX,
                 unlimited_reason: "",
                 attributes: true,
+                typed_fill: false,
                 attribute: |_, value, _| (value.clone(), None),
             },
             Self::Tgm => Rules {
@@ -175,12 +181,14 @@ impl OutputFormat {
                 max_label: 0,
                 scalars: true,
                 empty: false,
+                empty_dims: true,
                 max_rank: 32,
                 slashes: true,
                 has_dims: true,
                 max_unlimited: 0,
                 unlimited_reason: "files grow by messages",
                 attributes: true,
+                typed_fill: false,
                 attribute: |_, value, _| (value.clone(), None),
             },
             Self::Zarr => Rules {
@@ -197,12 +205,14 @@ impl OutputFormat {
                 max_label: 0,
                 scalars: true,
                 empty: true,
+                empty_dims: true,
                 max_rank: 64,
                 slashes: true,
                 has_dims: true,
                 max_unlimited: 0,
                 unlimited_reason: "Zarr arrays can always grow",
                 attributes: true,
+                typed_fill: true,
                 attribute: zarr_attribute,
             },
             Self::Npy | Self::Npz => Rules {
@@ -219,12 +229,14 @@ impl OutputFormat {
                 max_label: 0,
                 scalars: true,
                 empty: true,
+                empty_dims: true,
                 max_rank: 64,
                 slashes: true,
                 has_dims: false,
                 max_unlimited: 0,
                 unlimited_reason: "",
                 attributes: false,
+                typed_fill: false,
                 attribute: |_, value, _| (value.clone(), None),
             },
             Self::NetCdf4 | Self::Hdf5 => Rules {
@@ -237,12 +249,14 @@ impl OutputFormat {
                 max_label: 0,
                 scalars: true,
                 empty: true,
+                empty_dims: true,
                 max_rank: 32,
                 slashes: true,
                 has_dims: true,
                 max_unlimited: usize::MAX,
                 unlimited_reason: "",
                 attributes: true,
+                typed_fill: self == Self::NetCdf4,
                 attribute: if self == Self::Hdf5 { hdf5_attribute } else { netcdf4_attribute },
             },
             Self::Grib => Rules {
@@ -255,12 +269,14 @@ impl OutputFormat {
                 max_label: 0,
                 scalars: false,
                 empty: false,
+                empty_dims: true,
                 max_rank: 6,
                 slashes: false,
                 has_dims: true,
                 max_unlimited: 0,
                 unlimited_reason: "GRIB files can always grow",
                 attributes: false,
+                typed_fill: false,
                 attribute: |_, value, _| (value.clone(), None),
             },
             Self::NetCdf(version) => Rules {
@@ -273,12 +289,14 @@ impl OutputFormat {
                 max_label: 0,
                 scalars: true,
                 empty: true,
+                empty_dims: false,
                 max_rank: 1024,
                 slashes: false,
                 has_dims: true,
                 max_unlimited: 1,
                 unlimited_reason: "NetCDF classic has one, and it is the first of a variable",
                 attributes: true,
+                typed_fill: false,
                 attribute: if version == Some(Version::Cdf5) { cdf5_attribute } else { classic_attribute },
             },
         }
@@ -382,10 +400,13 @@ fn classic_attribute(name: &str, value: &AttrData, dtype: Option<DType>) -> (Att
 /// Zarr stores attributes as JSON: integers and floats have no width. `_FillValue` has the type of its array.
 fn zarr_attribute(name: &str, value: &AttrData, dtype: Option<DType>) -> (AttrData, Option<String>) {
     match value {
-        AttrData::Numbers(numbers)
-            if name == "_FillValue" && Some(numbers.dtype) == dtype && !numbers.is_list =>
-        {
-            (value.clone(), None)
+        AttrData::Text(text) if name == "_FillValue" && dtype == Some(DType::U8) && text.len() == 1 => {
+            let code = Numbers::scalar(DType::U8, text.as_bytes().to_vec());
+            (AttrData::Numbers(code), Some("a character stored as uint8".to_owned()))
+        }
+        AttrData::Numbers(numbers) if name == "_FillValue" && numbers.len() == 1 && dtype.is_some() => {
+            let scalar = Numbers { is_list: false, ..numbers.clone() };
+            converted(&scalar, dtype)
         }
         AttrData::Numbers(numbers) => {
             // A float is stored with all digits of its value, not with the shortest text of its type.

@@ -118,7 +118,17 @@ fn dims(input: &Header, rules: &Rules, header: &mut Header, names: &mut NameTabl
             fidelity.add(Subject::Dimension, &dim.name, Fate::Changed, how);
         }
         let fits = used_unlimited < rules.max_unlimited && (rules.max_unlimited > 1 || is_first(dim));
-        let unlimited = dim.unlimited && fits;
+        let is_void = dim.len == 0 && !rules.empty_dims;
+        let unlimited = fits && (dim.unlimited || is_void && !input.dims.iter().any(|dim| dim.unlimited));
+        if is_void && !unlimited {
+            let how = format!("{} has no dimensions of length 0 but one that is unlimited", rules.name);
+            fidelity.add(Subject::Dimension, &dim.name, Fate::NotCarried, how);
+            continue;
+        }
+        if unlimited && !dim.unlimited {
+            let how = format!("unlimited: {} has no other dimensions of length 0", rules.name);
+            fidelity.add(Subject::Dimension, &dim.name, Fate::Changed, how);
+        }
         used_unlimited += usize::from(unlimited);
         if dim.unlimited && !unlimited && rules.has_dims {
             let how = format!("no longer unlimited: {}", rules.unlimited_reason);
@@ -142,6 +152,11 @@ fn adapt(
     let mut target = variable.clone();
     let mut changes = Vec::new();
     target.dims = variable.dims.iter().map(|dim| names.dim(dim)).collect();
+    if !rules.empty_dims
+        && let Some(lost) = target.dims.iter().find(|dim| header.dim(dim).is_none())
+    {
+        return Ok(Err(format!("its dimension `{lost}` has length 0, which {} cannot store", rules.name)));
+    }
     let how = match variable.kind {
         Kind::String => {
             let strings = source.read_strings(number)?;
@@ -184,28 +199,7 @@ fn adapt(
             let stored = (rules.stored_type)(dtype);
             let Some(stored) = stored else { return Ok(Err(format!("{} has no {dtype}", rules.name))) };
             target.kind = Kind::Number(stored);
-            match dtype {
-                DType::C64 | DType::C128 if stored != dtype => {
-                    if !rules.restores_types {
-                        changes.push(format!("{dtype} stored as pairs of {stored}"));
-                    }
-                    append_axis(&mut target, header, "complex", 2);
-                    Conversion::Same
-                }
-                _ if stored == dtype => Conversion::Same,
-                DType::Bool if stored.size() == Some(1) => {
-                    if !rules.restores_types {
-                        changes.push(format!("bool stored as {stored}"));
-                    }
-                    Conversion::Same
-                }
-                _ => {
-                    if !rules.restores_types || dtype == DType::BF16 {
-                        changes.push(format!("{dtype} stored as {stored}"));
-                    }
-                    Conversion::Cast(stored)
-                }
-            }
+            adapt_number(dtype, stored, rules, (&mut target, header), &mut changes)
         }
     };
     if matches!(how, Conversion::ToChars(..)) && rules.chars != Some(Kind::Char) {
@@ -240,6 +234,38 @@ fn adapt(
     Ok(Ok((target, how, changes)))
 }
 
+/// How numbers are stored as another type.
+fn adapt_number(
+    dtype: DType,
+    stored: DType,
+    rules: &Rules,
+    (target, header): (&mut Variable, &mut Header),
+    changes: &mut Vec<String>,
+) -> Conversion {
+    match dtype {
+        DType::C64 | DType::C128 if stored != dtype => {
+            if !rules.restores_types {
+                changes.push(format!("{dtype} stored as pairs of {stored}"));
+            }
+            append_axis(target, header, "complex", 2);
+            Conversion::Same
+        }
+        _ if stored == dtype => Conversion::Same,
+        DType::Bool if stored.size() == Some(1) => {
+            if !rules.restores_types {
+                changes.push(format!("bool stored as {stored}"));
+            }
+            Conversion::Same
+        }
+        _ => {
+            if !rules.restores_types || dtype == DType::BF16 {
+                changes.push(format!("{dtype} stored as {stored}"));
+            }
+            Conversion::Cast(stored)
+        }
+    }
+}
+
 /// Adds an axis at the end. Its dimension is shared by variables.
 fn append_axis(variable: &mut Variable, header: &mut Header, dim: &str, len: u64) {
     let mut name = dim.to_owned();
@@ -266,6 +292,14 @@ fn attributes(
         let name = if of.is_empty() { attr.name.clone() } else { format!("{of}:{}", attr.name) };
         if !rules.attributes {
             let why = format!("{} has no attributes", rules.name);
+            fidelity.add(Subject::Attribute, &name, Fate::NotCarried, why);
+            continue;
+        }
+        if let (true, "_FillValue", AttrData::Numbers(numbers), Some(dtype)) =
+            (rules.typed_fill, attr.name.as_str(), &attr.value, dtype)
+            && numbers.converted(dtype).is_none()
+        {
+            let why = format!("{} is no {dtype}, and never a value of this variable", attr.value.to_text());
             fidelity.add(Subject::Attribute, &name, Fate::NotCarried, why);
             continue;
         }

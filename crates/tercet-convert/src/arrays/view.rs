@@ -6,7 +6,7 @@ use tercet_tet::{AttrValue, File, LabelSelection, Layout, PositionRange, Writer,
 
 use super::cast::cast;
 use super::convert::place_of;
-use super::model::{Attr, AttrData, Header, Kind, Number, Numbers, Variable, number_at};
+use super::model::{Attr, AttrData, Header, Kind, Number, Numbers, Variable, number_at, push_number};
 use super::source::{ArraySource, ZstdChunks, read_all, refused};
 use crate::Error;
 
@@ -49,6 +49,8 @@ struct Part {
 /// The packing of a variable by the CF conventions.
 struct Packing {
     stored: DType,
+    /// The type that the stored bits are read as: NetCDF classic has no unsigned integers but bytes.
+    read: DType,
     /// Whether there is a scale or an offset, beside missing values.
     is_scaled: bool,
     scale: f64,
@@ -97,14 +99,6 @@ impl<'s> View<'s> {
                     found.map_or(AxisSlice::full(*extent), |(_, slice)| *slice)
                 })
                 .collect();
-            let is_whole =
-                slices_of.iter().zip(&variable.shape).all(|(slice, extent)| slice.count() == *extent);
-            if variable.kind == Kind::String && !is_whole && variable.shape.len() != 1 {
-                header
-                    .unreadable
-                    .push((variable.name.clone(), "selections of string arrays are not supported".into()));
-                continue;
-            }
             let is_bounds = input.is_bounds(&variable.name);
             let (item, part) = part(variable, number, slices_of, is_bounds, options);
             if let Some(target) = item.dtype().filter(|target| !holds(*target, part.decoded)) {
@@ -141,16 +135,16 @@ fn selected(source: &dyn ArraySource, names: &[String]) -> Result<Vec<usize>, Er
     while let Some(&number) = chosen.get(next) {
         next += 1;
         let variable = &input.variables[number];
-        let mut related: Vec<&str> = variable.dims.iter().map(String::as_str).collect();
+        let mut related: Vec<String> = variable.dims.clone();
         for key in
             ["coordinates", "bounds", "grid_mapping", "ancillary_variables", "cell_measures", "formula_terms"]
         {
-            related.extend(
-                variable.attr(key).and_then(AttrData::as_text).into_iter().flat_map(str::split_whitespace),
-            );
+            let names =
+                variable.attr(key).and_then(AttrData::as_text).into_iter().flat_map(str::split_whitespace);
+            related.extend(names.flat_map(|name| candidates(&variable.name, name)));
         }
         for name in related {
-            if let Some(found) = input.find(name).filter(|found| !chosen.contains(found)) {
+            if let Some(found) = input.find(&name).filter(|found| !chosen.contains(found)) {
                 chosen.push(found);
             }
         }
@@ -158,6 +152,17 @@ fn selected(source: &dyn ArraySource, names: &[String]) -> Result<Vec<usize>, Er
     chosen.sort_unstable();
     chosen.dedup();
     Ok(chosen)
+}
+
+/// What a name in an attribute of a variable can refer to: variables of its group and of the groups around it.
+fn candidates(variable: &str, name: &str) -> Vec<String> {
+    let mut names = vec![name.trim_start_matches('/').to_owned()];
+    let mut path = variable;
+    while let Some((group, _)) = path.rsplit_once('/') {
+        names.push(format!("{group}/{name}"));
+        path = group;
+    }
+    names
 }
 
 fn unknown(source: &dyn ArraySource, name: &str) -> Error {
@@ -350,19 +355,21 @@ fn packing(variable: &Variable) -> Option<Packing> {
     let number = |name: &str| variable.attr(name).and_then(AttrData::as_number).map(Number::as_f64);
     let (scale, offset) = (number("scale_factor"), number("add_offset"));
     let Kind::Number(stored) = variable.kind else { return None };
+    let read = read_type(variable, stored);
+    // Values of attributes in the type of the stored values.
+    let values = |name: &str| -> Vec<f64> {
+        let Some(AttrData::Numbers(numbers)) = variable.attr(name) else { return Vec::new() };
+        numbers.iter().map(|value| as_stored(value, stored, read)).collect()
+    };
+    let first = |name: &str| values(name).first().copied();
     let is_scaled = scale.is_some() || offset.is_some();
-    let mut missing: Vec<f64> = number("_FillValue").into_iter().collect();
-    if let Some(AttrData::Numbers(numbers)) = variable.attr("missing_value") {
-        missing.extend(numbers.iter().map(Number::as_f64));
-    }
-    let range = match variable.attr("valid_range") {
-        Some(AttrData::Numbers(numbers)) if numbers.len() == 2 => {
-            let ends: Vec<f64> = numbers.iter().map(Number::as_f64).collect();
-            (ends[0], ends[1])
-        }
+    let mut missing: Vec<f64> = first("_FillValue").into_iter().collect();
+    missing.extend(values("missing_value"));
+    let range = match values("valid_range")[..] {
+        [low, high] => (low, high),
         _ => (f64::NEG_INFINITY, f64::INFINITY),
     };
-    let valid = (number("valid_min").unwrap_or(range.0), number("valid_max").unwrap_or(range.1));
+    let valid = (first("valid_min").unwrap_or(range.0), first("valid_max").unwrap_or(range.1));
     // Coordinates have no missing values, and the valid range of integers may be one of flags.
     let is_coordinate = variable.dims == [variable.name.as_str()];
     let replaces = missing.iter().any(|fill| !fill.is_nan())
@@ -371,7 +378,38 @@ fn packing(variable: &Variable) -> Option<Packing> {
         return None;
     }
     let (scale, offset) = (scale.unwrap_or(1.0), offset.unwrap_or(0.0));
-    Some(Packing { stored, is_scaled, scale, offset, missing, valid })
+    Some(Packing { stored, read, is_scaled, scale, offset, missing, valid })
+}
+
+/// The type that `_Unsigned` declares the values to have.
+fn read_type(variable: &Variable, stored: DType) -> DType {
+    use DType::{I8, I16, I32, I64, U8, U16, U32, U64};
+
+    let declared = variable.attr("_Unsigned").and_then(AttrData::as_text).map(str::to_ascii_lowercase);
+    let pairs = [(I8, U8), (I16, U16), (I32, U32), (I64, U64)];
+    let is_unsigned = match declared.as_deref() {
+        Some("true") => true,
+        Some("false") => false,
+        _ => return stored,
+    };
+    let pair = pairs.into_iter().find(|(signed, unsigned)| [*signed, *unsigned].contains(&stored));
+    pair.map_or(stored, |(signed, unsigned)| if is_unsigned { unsigned } else { signed })
+}
+
+/// A number of an attribute as a stored value: rounded to a narrower float, and with the bits of the declared type.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the conversion of the attribute to the type of the values"
+)]
+fn as_stored(value: Number, stored: DType, read: DType) -> f64 {
+    let mut bytes = Vec::new();
+    match (value, stored) {
+        (value, DType::F32) => f64::from(value.as_f64() as f32),
+        (value, _) if read != stored && push_number(stored, value, &mut bytes) => {
+            number_at(read, &bytes).map_or(value.as_f64(), Number::as_f64)
+        }
+        (value, _) => value.as_f64(),
+    }
 }
 
 impl Packing {
@@ -380,7 +418,7 @@ impl Packing {
         let size = self.stored.size().unwrap_or(1);
         let mut decoded = Vec::with_capacity(bytes.len() / size * 8);
         for (position, element) in bytes.chunks_exact(size).enumerate() {
-            let raw = number_at(self.stored, element);
+            let raw = number_at(self.read, element);
             let value = raw.map_or(f64::NAN, Number::as_f64);
             let is_missing = self.missing.contains(&value) || value < self.valid.0 || value > self.valid.1;
             let is_wide = matches!(raw, Some(Number::Int(whole)) if whole.unsigned_abs() > EXACT);
@@ -503,13 +541,21 @@ impl ArraySource for View<'_> {
     fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {
         let part = &self.parts[variable];
         let all = self.source.read_strings(part.source)?;
-        match part.slices[..] {
-            [slice] if slice.count() != all.len() as u64 => {
-                let at = |index: u64| usize::try_from(slice.start + index * slice.step).unwrap_or(usize::MAX);
-                Ok((0..slice.count()).filter_map(|index| all.get(at(index)).cloned()).collect())
-            }
-            _ => Ok(all),
+        let shape = &self.source.header().variables[part.source].shape;
+        if part.slices.iter().zip(shape).all(|(slice, extent)| slice.count() == *extent) {
+            return Ok(all);
         }
+        let counts: Vec<u64> = part.slices.iter().map(|slice| slice.count()).collect();
+        let count: u64 = counts.iter().product();
+        let origin = vec![0; counts.len()];
+        let selected = (0..usize::try_from(count).unwrap_or(0)).map(|number| {
+            let place = place_of(&origin, &counts, number);
+            let axes = place.iter().zip(&part.slices).zip(shape);
+            let linear =
+                axes.fold(0, |linear, ((at, slice), extent)| linear * extent + slice.start + at * slice.step);
+            all.get(usize::try_from(linear).unwrap_or(usize::MAX)).cloned().unwrap_or_default()
+        });
+        Ok(selected.collect())
     }
 }
 

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, Limits, Span};
+use tercet_core::source::Memory;
+use tercet_core::{ByteSource, Limits, SourceError, Span};
 
 use crate::arrays::source::{malformed, unsupported};
 use crate::{Error, ErrorKind};
+
+/// The bytes that are read at a time for a checksum.
+const PIECE: u64 = 1 << 20;
 
 /// An archive.
 #[derive(Debug)]
@@ -50,26 +55,58 @@ impl Archive {
         self.members.keys().map(String::as_str)
     }
 
+    fn damaged(&self, name: &str) -> Error {
+        malformed(self.source.name(), format!("the member `{name}` is damaged"))
+    }
+
+    /// Reads a span of the archive for a member.
+    fn read_span(&self, name: &str, start: u64, len: u64) -> Result<Bytes, Error> {
+        let span = Span::at(start, len).filter(|span| span.end() <= self.source.len());
+        let span = span.ok_or_else(|| self.damaged(name))?;
+        self.source.read_at(span).map_err(|source| Error::new(self.source.name().clone(), source.into()))
+    }
+
+    /// Where the stored bytes of a member start.
+    fn start(&self, name: &str, member: &Member) -> Result<u64, Error> {
+        let head = self.read_span(name, member.header, 30)?;
+        let (names, extra) = (number(&head, 26, 2).unwrap_or(0), number(&head, 28, 2).unwrap_or(0));
+        if number(&head, 0, 4) != Some(0x0403_4b50) {
+            return Err(self.damaged(name));
+        }
+        member.header.checked_add(30 + names + extra).ok_or_else(|| self.damaged(name))
+    }
+
+    /// A member as a source; `None` if there is none of this name. One that is stored as it is stays in the archive, and its checksum is
+    /// verified here; others are decompressed into memory.
+    pub(crate) fn open_member(&self, name: &str) -> Result<Option<Arc<dyn ByteSource>>, Error> {
+        let Some(member) = self.members.get(name) else { return Ok(None) };
+        if member.method != 0 {
+            let bytes = self.read(name)?.unwrap_or_default();
+            return Ok(Some(Arc::new(Memory::new(name, bytes))));
+        }
+        let start = self.start(name, member)?;
+        let mut crc = flate2::Crc::new();
+        let mut at = 0;
+        while at < member.len {
+            let len = PIECE.min(member.len - at);
+            crc.update(&self.read_span(name, start.saturating_add(at), len)?);
+            at += len;
+        }
+        if member.stored != member.len || crc.sum() != member.crc {
+            return Err(self.damaged(name));
+        }
+        let archive = Arc::clone(&self.source);
+        Ok(Some(Arc::new(StoredMember { archive, name: name.into(), start, len: member.len })))
+    }
+
     /// Reads a member; `None` if there is none of this name.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(member) = self.members.get(name) else { return Ok(None) };
-        let error = |kind: ErrorKind| Error::new(self.source.name().clone(), kind);
-        let damaged = || malformed(self.source.name(), format!("the member `{name}` is damaged"));
+        let damaged = || self.damaged(name);
         let limits = Limits::default().for_file(self.source.len());
         let len = check_limit("a member of the archive", member.len, limits.chunk_bytes)
-            .map_err(|limit| error(limit.into()))?;
-        let read = |start: u64, len: u64| {
-            let span =
-                Span::at(start, len).filter(|span| span.end() <= self.source.len()).ok_or_else(damaged)?;
-            self.source.read_at(span).map_err(|source| error(source.into()))
-        };
-        let head = read(member.header, 30)?;
-        let (names, extra) = (number(&head, 26, 2).unwrap_or(0), number(&head, 28, 2).unwrap_or(0));
-        if number(&head, 0, 4) != Some(0x0403_4b50) {
-            return Err(damaged());
-        }
-        let start = member.header.checked_add(30 + names + extra).ok_or_else(damaged)?;
-        let stored = read(start, member.stored)?;
+            .map_err(|limit| Error::new(self.source.name().clone(), limit.into()))?;
+        let stored = self.read_span(name, self.start(name, member)?, member.stored)?;
         let bytes = match member.method {
             0 => stored.to_vec(),
             8 => {
@@ -92,6 +129,43 @@ impl Archive {
             return Err(damaged());
         }
         Ok(Some(bytes))
+    }
+}
+
+/// A member that is stored as it is.
+#[derive(Debug)]
+struct StoredMember {
+    archive: Arc<dyn ByteSource>,
+    name: Arc<str>,
+    start: u64,
+    len: u64,
+}
+
+impl ByteSource for StoredMember {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
+        let inside = Some(span).filter(|span| span.end() <= self.len);
+        let inside = inside.and_then(|span| Span::at(self.start.checked_add(span.start())?, span.len()));
+        self.archive.read_at(inside.ok_or(SourceError::PastEnd { span, len: self.len })?)
+    }
+
+    fn read_into(&self, start: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        let past_end = SourceError::PastEnd { span: Span::empty(start), len: self.len };
+        match start.checked_add(out.len() as u64) {
+            Some(end) if end <= self.len => self.archive.read_into(self.start + start, out),
+            _ => Err(past_end),
+        }
+    }
+
+    fn is_remote(&self) -> bool {
+        self.archive.is_remote()
     }
 }
 

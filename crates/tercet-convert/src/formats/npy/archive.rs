@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::publish::AtomicFile;
-use tercet_core::source::Memory;
 use tercet_core::{ByteSource, DType, Progress};
 
 use super::{Array, header};
@@ -25,15 +24,15 @@ pub(crate) struct NpzSource {
 }
 
 impl NpzSource {
-    /// Opens an archive. Its members are decompressed in memory.
+    /// Opens an archive. Compressed members are decompressed in memory.
     pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
         let archive = Archive::open(source)?;
         let mut header = Header { format: "NumPy .npz".to_owned(), ..Header::default() };
         let (mut dims, mut arrays) = (DimTable::new(), Vec::new());
         for member in archive.names() {
             let Some(variable) = member.strip_suffix(".npy") else { continue };
-            let bytes = archive.read(member)?.unwrap_or_default();
-            match Array::from_source(Arc::new(Memory::new(member, bytes))) {
+            let Some(bytes) = archive.open_member(member)? else { continue };
+            match Array::from_source(bytes) {
                 Ok(array) => {
                     let shape = array.shape().to_vec();
                     header.variables.push(Variable {

@@ -38,6 +38,8 @@ pub(crate) struct Axis {
     /// The type of the coordinates; `None` without a coordinate variable.
     pub(crate) kind: Option<Kind>,
     pub(crate) attrs: Vec<Attr>,
+    /// The position of the object, if the coordinates do not ascend or descend.
+    pub(crate) index: Option<u64>,
 }
 
 fn type_name(kind: Kind) -> String {
@@ -89,14 +91,17 @@ fn parse_attr(item: &Value) -> Option<Attr> {
                     AttrData::Numbers(numbers) => AttrData::Numbers(numbers.converted(dtype)?),
                     // Integers beyond 64 bits signed.
                     _ => {
-                        let integer = value.as_i128()?;
+                        let items = value.as_array().unwrap_or(std::slice::from_ref(value));
                         let mut bytes = Vec::new();
-                        let fits = crate::arrays::push_number(
+                        for item in items {
+                            let integer = crate::arrays::Number::Int(item.as_i128()?);
+                            crate::arrays::push_number(dtype, integer, &mut bytes).then_some(())?;
+                        }
+                        AttrData::Numbers(crate::arrays::Numbers {
                             dtype,
-                            crate::arrays::Number::Int(integer),
-                            &mut bytes,
-                        );
-                        fits.then_some(AttrData::Numbers(crate::arrays::Numbers::scalar(dtype, bytes)))?
+                            bytes,
+                            is_list: value.as_array().is_some(),
+                        })
                     }
                 },
             }
@@ -130,6 +135,9 @@ impl Special {
                 if !axis.attrs.is_empty() {
                     map.insert("attrs".to_owned(), attrs_value(&axis.attrs));
                 }
+                if let Some(index) = axis.index {
+                    map.insert("index".to_owned(), index.into());
+                }
                 map.into()
             };
             map.insert("axes".to_owned(), Value::Array(self.axes.iter().map(axis).collect()));
@@ -155,7 +163,9 @@ impl Special {
                 Some(value) => Some(kind(value)?),
                 None => None,
             };
-            special.axes.push(Axis { name, kind, attrs: parse_attrs(item.get("attrs"))? });
+            let index =
+                item.get("index").and_then(Value::as_i128).and_then(|index| u64::try_from(index).ok());
+            special.axes.push(Axis { name, kind, attrs: parse_attrs(item.get("attrs"))?, index });
         }
         Some(special)
     }

@@ -1,6 +1,6 @@
 //! Stacking of fields into cubes: which keys are dimensions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tercet_core::DType;
 use tercet_tgm::Value;
@@ -154,7 +154,10 @@ pub(super) fn stack(fields: &[Field]) -> Vec<Cube> {
             .filter(|(key, _)| SEPARATING.contains(&last(key).as_str()))
             .map(|(key, value)| format!("{key}={}", identity(value)))
             .collect();
-        let special = field.special.as_ref().map(|special| (&special.dims, special.kind, &special.axes));
+        let special = field.special.as_ref().map(|special| {
+            let axes: Vec<_> = special.axes.iter().map(|axis| (&axis.name, axis.kind, &axis.attrs)).collect();
+            (&special.dims, special.kind, axes)
+        });
         let group =
             format!("{name}\0{}\0{:?}\0{axes:?}\0{separating:?}\0{special:?}", field.dtype, field.shape);
         let position = *known.entry(group).or_insert_with(|| {
@@ -205,7 +208,10 @@ fn cube(name: String, members: &[usize], fields: &[Field]) -> Cube {
         // The dimensions are recorded, even those of length 1.
         let keys: Vec<String> = special.axes.iter().map(|axis| axis.name.clone()).collect();
         let have = |key: &String| {
-            members.iter().all(|member| fields[*member].keys.get(key).is_some_and(is_coordinate))
+            let is_indexed = indices(members, fields, key).is_some();
+            members.iter().all(|member| {
+                fields[*member].keys.get(key).is_some_and(|value| is_indexed || is_coordinate(value))
+            })
         };
         if keys.iter().all(have) {
             return arranged(name, members, fields, &keys);
@@ -244,6 +250,19 @@ fn cube(name: String, members: &[usize], fields: &[Field]) -> Cube {
     arranged(name, members, fields, &chosen)
 }
 
+/// The recorded positions of fields along a dimension, if all have one, and fields of one position have one value.
+fn indices(members: &[usize], fields: &[Field], key: &str) -> Option<Vec<u64>> {
+    let mut values: HashMap<u64, String> = HashMap::new();
+    let index = |member: &usize| {
+        let field = fields.get(*member)?;
+        let axes = &field.special.as_ref()?.axes;
+        let index = axes.iter().find(|axis| axis.name == key)?.index?;
+        let value = field.keys.get(key).map(identity)?;
+        (*values.entry(index).or_insert_with(|| value.clone()) == value).then_some(index)
+    };
+    members.iter().map(index).collect()
+}
+
 /// Arranges fields by the values of keys. Fields that agree in all of them are numbered by a last dimension.
 fn arranged(name: String, members: &[usize], fields: &[Field], keys: &[String]) -> Cube {
     let mut dimensions: Vec<Dimension> = Vec::new();
@@ -252,14 +271,19 @@ fn arranged(name: String, members: &[usize], fields: &[Field], keys: &[String]) 
         let mut found: Vec<Value> = Vec::new();
         let mut index: HashMap<String, usize> = HashMap::new();
         let mut at = Vec::with_capacity(members.len());
-        for member in members {
+        let recorded = indices(members, fields, key);
+        let mut places: Vec<u64> = Vec::new();
+        for (number, member) in members.iter().enumerate() {
             let value = fields[*member].keys.get(key).cloned().unwrap_or(Value::Null);
-            at.push(*index.entry(identity(&value)).or_insert_with(|| {
+            let place = recorded.as_ref().and_then(|recorded| recorded.get(number)).copied();
+            let id = place.map_or_else(|| identity(&value), |place| place.to_string());
+            at.push(*index.entry(id).or_insert_with(|| {
                 found.push(value);
+                places.extend(place);
                 found.len() - 1
             }));
         }
-        let order = coordinate_order(&found);
+        let order = if recorded.is_some() { ranks(&places) } else { coordinate_order(&found) };
         for (slot, at) in positions.iter_mut().zip(&at) {
             slot.push(order[*at]);
         }
@@ -311,18 +335,36 @@ fn arranged(name: String, members: &[usize], fields: &[Field], keys: &[String]) 
     Cube { name, dimensions, fields }
 }
 
+/// Whether values have the order that [`stack`] gives to them: strictly ascending or descending numbers, or different strings.
+pub(super) fn is_ordered(values: &[Value]) -> bool {
+    let numbers: Option<Vec<f64>> = values.iter().map(number).collect();
+    if let Some(numbers) = numbers {
+        let ascends = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+        return ascends || numbers.windows(2).all(|pair| pair[0] > pair[1]);
+    }
+    let mut seen = HashSet::new();
+    values.iter().all(|value| is_coordinate(value) && seen.insert(identity(value)))
+}
+
+/// A number as a float.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        #[expect(clippy::cast_precision_loss, reason = "only the order counts")]
+        Value::Integer(integer) => Some(*integer as f64),
+        Value::Float(float) => Some(*float),
+        _ => None,
+    }
+}
+
+/// The position of each number in ascending order. Numbers are different.
+fn ranks(numbers: &[u64]) -> Vec<usize> {
+    numbers.iter().map(|number| numbers.iter().filter(|other| *other < number).count()).collect()
+}
+
 /// The position of each value: as they appear; numbers that are neither ascending nor descending are sorted, from the first one if it is the largest.
 fn coordinate_order(values: &[Value]) -> Vec<usize> {
     let as_is: Vec<usize> = (0..values.len()).collect();
-    let numbers: Option<Vec<f64>> = values
-        .iter()
-        .map(|value| match value {
-            #[expect(clippy::cast_precision_loss, reason = "only the order counts")]
-            Value::Integer(integer) => Some(*integer as f64),
-            Value::Float(float) => Some(*float),
-            _ => None,
-        })
-        .collect();
+    let numbers: Option<Vec<f64>> = values.iter().map(number).collect();
     let Some(numbers) = numbers else { return as_is };
     let ascending = numbers.windows(2).all(|pair| pair[0] <= pair[1]);
     let descending = numbers.windows(2).all(|pair| pair[0] >= pair[1]);
@@ -344,6 +386,7 @@ fn coordinate_order(values: &[Value]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::special::Axis;
     use super::*;
 
     fn field(number: u64, keys: &[(&str, Value)]) -> Field {
@@ -402,6 +445,23 @@ mod tests {
             .collect();
         let cubes = stack(&sparse);
         assert_eq!(dims(&cubes[0]), [(None, 100)]);
+    }
+
+    #[test]
+    fn recorded_positions_count_more_than_values() {
+        let indexed = |number: u64, time: i64, index: u64| {
+            let axis = Axis { name: "time".to_owned(), kind: None, attrs: Vec::new(), index: Some(index) };
+            let special = Special { axes: vec![axis], ..Special::default() };
+            Field { special: Some(special), ..field(number, &[("name", "t".into()), ("time", time.into())]) }
+        };
+        let values = |cube: &Cube| cube.dimensions[0].values.clone();
+        // Unordered and repeated values, read in another order.
+        let cubes = stack(&[indexed(0, 0, 3), indexed(1, 0, 0), indexed(2, 30, 1), indexed(3, 15, 2)]);
+        assert_eq!(values(&cubes[0]), [0.into(), 30.into(), 15.into(), 0.into()]);
+        assert_eq!(cubes[0].fields, [Some(1), Some(2), Some(3), Some(0)]);
+        // Positions of two files contradict each other.
+        let cubes = stack(&[indexed(0, 7, 0), indexed(1, 3, 0)]);
+        assert_eq!(values(&cubes[0]), [7.into(), 3.into()]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Fields are encoded as they arrive, variable by variable, and kept in a temporary file; messages are assembled in their order when all
 //! coordinates and keys are known.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -89,6 +90,8 @@ pub(crate) struct TgmSink {
     fields: Vec<Spooled>,
     /// Values of coordinates and companions, by variable.
     kept: BTreeMap<usize, Kept>,
+    /// Whether the positions of a dimension are recorded, by dimension.
+    indexed: RefCell<HashMap<String, bool>>,
 }
 
 /// An encoded object in the temporary file.
@@ -165,6 +168,7 @@ impl TgmSink {
             spooled: 0,
             fields: Vec::new(),
             kept: BTreeMap::new(),
+            indexed: RefCell::default(),
         })
     }
 
@@ -766,6 +770,24 @@ impl TgmSink {
         }
     }
 
+    /// Whether the order of the coordinates of a dimension cannot be found again from their values.
+    fn needs_index(&self, dim: &str) -> Result<bool, Error> {
+        if let Some(known) = self.indexed.borrow().get(dim) {
+            return Ok(*known);
+        }
+        let len = self.header.dim(dim).map_or(0, |dim| dim.len);
+        let mut values = Vec::new();
+        for index in 0..len {
+            match self.coordinate(dim, index, false)? {
+                Some(value) => values.push(value),
+                None => break,
+            }
+        }
+        let needs = !super::stack::is_ordered(&values);
+        self.indexed.borrow_mut().insert(dim.to_owned(), needs);
+        Ok(needs)
+    }
+
     /// An object of a variable of another format.
     fn foreign(
         &self,
@@ -799,6 +821,7 @@ impl TgmSink {
                 name: dim.clone(),
                 kind: variable.map(|variable| variable.kind),
                 attrs: variable.map(|variable| variable.attrs.clone()).unwrap_or_default(),
+                index: self.needs_index(dim)?.then_some(*index),
             });
             entry.insert(dim.clone(), value);
         }
