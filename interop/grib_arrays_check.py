@@ -3,6 +3,7 @@ are opened by ecCodes."""
 
 import argparse
 import itertools
+import json
 import os
 import pathlib
 import subprocess
@@ -246,6 +247,84 @@ def cubes(check, directory):
         check.case(f"grib{edition} in xarray", keys)
 
 
+def mixed(check, directory):
+    """One file with ensembles, several levels, grids and steps, accumulations, masks and fields that cannot be read."""
+    for edition in [1, 2]:
+        path = directory / f"mixed{edition}.grib"
+        path.unlink(missing_ok=True)
+        number = 0
+
+        def add(level, grid, keys, mask=False):
+            nonlocal number
+            message = handle(edition, grid, level)
+            data = field(eccodes.codes_get(message, "numberOfDataPoints"), number)
+            number += 1
+            eccodes.codes_set_key_vals(message, keys)
+            if mask:
+                eccodes.codes_set_key_vals(message, "bitmapPresent=1,missingValue=1e34")
+                data[::5] = 1e34
+            eccodes.codes_set_values(message, data)
+            put(message, path)
+            eccodes.codes_release(message)
+
+        members = list(itertools.product([0, 1, 2], [0, 6], [1000, 500]))
+        ensemble = "productDefinitionTemplateNumber=1,numberOfForecastsInEnsemble=3," if edition == 2 else "localDefinitionNumber=1,totalNumber=3,"
+        for member, step, level in members:
+            add("pl", "regular_ll", f"{ensemble}perturbationNumber={member},step={step},level={level},shortName=u", mask=member == 1)
+        for step in [0, 6, 12]:
+            add("sfc", "regular_ll", f"step={step},shortName=2t")
+        for step in [6, 12]:
+            add("sfc", "regular_gg", f"stepType=accum,stepRange=0-{step},shortName=tp")
+        add("pl", "reduced_gg", "step=0,level=850,shortName=t")
+        add("pl", "regular_ll", "step=0,level=850,shortName=t")
+        spectral = eccodes.codes_grib_new_from_samples(f"sh_pl_grib{edition}")
+        put(spectral, path)
+        eccodes.codes_release(spectral)
+        path.write_bytes(b"a header before the first message" + path.read_bytes() + b"GRIB and then nothing")
+
+        def run():
+            report = json.loads(subprocess.run([check.tercet, "convert", str(path), str(directory / "mixed.npz"), "-f", "--json"],
+                                               capture_output=True, text=True).stdout)
+            lost = [item for item in report["fidelity"]["items"] if item["fate"] == "not_carried" and item["subject"] == "variable"]
+            assert lost, report["fidelity"]["items"]
+            with np.load(directory / "mixed.npz") as found:
+                found = {name: found[name] for name in found.files}
+            fields = {}
+            for values, step, keys, _ in decoded_some(path):
+                fields.setdefault(keys["shortName"], []).append((values, step))
+            [u] = [array for array in found.values() if array.ndim >= 4 and array.size == 12 * 630]
+            u = u.reshape(-1, 630)
+            for values, step in fields["u"]:
+                assert any((np.isnan(values) == np.isnan(row)).all() and np.nanmax(np.abs(values - row)) <= max(step / 2, 1e-4) for row in u), "u"
+            for name, count in [("2t", 3), ("tp", 2), ("t", 1)]:
+                for values, step in fields[name]:
+                    rows = [row for array in found.values() if array.size % values.size == 0 for row in array.reshape(-1, values.size).astype("f8")]
+                    assert any(np.nanmax(np.abs(values - row)) <= max(step / 2, 1e-4) for row in rows if not np.isnan(row).any()), name
+
+        check.case(f"grib{edition} mixed fields", run)
+
+
+def decoded_some(path):
+    """Like `decoded`, for files with bytes between messages and fields without points."""
+    result = []
+    with open(path, "rb") as file:
+        while True:
+            try:
+                message = eccodes.codes_grib_new_from_file(file)
+            except eccodes.CodesInternalError:
+                break
+            if message is None:
+                break
+            if eccodes.codes_get(message, "gridType") != "sh":
+                eccodes.codes_set(message, "missingValue", 1e34)
+                values = eccodes.codes_get_values(message)
+                values[values == 1e34] = np.nan
+                step = 2.0 ** eccodes.codes_get(message, "binaryScaleFactor") * 10.0 ** -eccodes.codes_get(message, "decimalScaleFactor")
+                result.append((values, step, {"shortName": eccodes.codes_get(message, "shortName")}, None))
+            eccodes.codes_release(message)
+    return result
+
+
 def names(check, directory):
     """Parameters have the names and units of ecCodes."""
     cases = ["2t", "10u", "10v", "msl", "sp", "lsm", "skt", "2d", "z", "t", "q", "r", "u", "v", "w", "gh", "vo", "d", "pv", "ci"]
@@ -378,7 +457,7 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
     check = Check(args.tercet)
-    stages = [packings, scanning, cubes, names, output, round_trips, hostile, real]
+    stages = [packings, scanning, cubes, mixed, names, output, round_trips, hostile, real]
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(args.keep or temporary)
         for stage in stages:

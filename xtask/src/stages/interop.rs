@@ -87,6 +87,8 @@ pub(super) fn interop(context: &Context) -> Report {
     python_with_our_command(context, &mut report, "interop xarray commands", script, "tet");
     let script = "interop/array_check.py";
     python_with_our_command(context, &mut report, "interop arrays", script, "tercet");
+    let script = "interop/array_features_check.py";
+    python_with_our_command(context, &mut report, "interop array features", script, "tercet");
     let script = "interop/grib_arrays_check.py";
     python_with_our_command(context, &mut report, "interop GRIB", script, "tercet");
     python_with_our_command(context, &mut report, "interop server", "interop/server_check.py", "tercet");
