@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Cursor, Write as _};
 
+use tercet_tgm::compat::remote::is_remote_url;
+use tercet_tgm::compat::streaming::StreamingEncoder;
 use tercet_tgm::compat::{
-    self, DataObjectDescriptor, DecodeOptions, Dtype, EncodeOptions, GlobalMetadata, Result,
-    StreamingEncoder, TensogramFile, ValidateOptions, ValidationLevel, decode, is_remote_url, scan_file,
-    validate_buffer, validate_file, validate_message,
+    self, DataObjectDescriptor, DecodeOptions, Dtype, EncodeOptions, GlobalMetadata, Result, TensogramFile,
+    ValidateOptions, ValidationLevel, decode, scan_file, validate_buffer, validate_file, validate_message,
 };
 
 fn message(step: i64) -> (GlobalMetadata, DataObjectDescriptor, Vec<u8>) {

@@ -4,9 +4,10 @@
 #![allow(clippy::host_endian_bytes, reason = "descriptors have the byte order of this host")]
 
 use ciborium::Value;
+use tercet_tgm::compat::shuffle::{shuffle, unshuffle};
 use tercet_tgm::compat::{
     CompressionBackend, DataObjectDescriptor, DecodeOptions, Dtype, EncodeOptions, GlobalMetadata, Result,
-    TensogramError, compute_packing_params, decode, encode,
+    TensogramError, decode, encode, simple_packing,
 };
 
 fn number(value: i64) -> Value {
@@ -21,7 +22,7 @@ pub(crate) fn main() -> Result<()> {
     // Packed to 16 bits, without and with a compressor.
     let mut packed = plain.clone();
     packed.encoding = "simple_packing".to_string();
-    packed.params = compute_packing_params(&values, 16, 0)?.to_params();
+    packed.params = simple_packing::compute_params(&values, 16, 0)?.to_params();
     let mut smaller = packed.clone();
     smaller.compression = "zstd".to_string();
     smaller.params.insert("zstd_level".to_string(), number(3));
@@ -31,6 +32,10 @@ pub(crate) fn main() -> Result<()> {
     shuffled.filter = "shuffle".to_string();
     shuffled.compression = "lz4".to_string();
     shuffled.params.insert("shuffle_element_size".to_string(), number(8));
+    let grouped = shuffle(&data, 8)?;
+    assert!(grouped.iter().zip(data.iter().step_by(8)).take(values.len()).all(|(found, byte)| found == byte));
+    assert_eq!(unshuffle(&grouped, 8)?, data);
+    assert!(matches!(shuffle(&data, 7), Err(TensogramError::Encoding(_))));
 
     // Objects of different types and shapes in one message.
     let mask = DataObjectDescriptor::new(Dtype::Uint8, [5]);

@@ -115,8 +115,8 @@
     reason = "the signatures of the documentation"
 )]
 
-mod decode;
-mod encode;
+pub mod decode;
+pub mod encode;
 mod error;
 #[cfg(any(unix, windows))]
 mod file;
@@ -124,6 +124,11 @@ pub mod framing;
 mod iter;
 mod meta_value;
 mod options;
+#[cfg(any(unix, windows))]
+pub mod remote;
+pub mod shuffle;
+pub mod simple_packing;
+pub mod streaming;
 mod types;
 mod validate;
 
@@ -147,8 +152,8 @@ pub use decode::{
     decode_descriptors, decode_metadata, decode_object, decode_range, decode_with_masks, scan, scan_file,
 };
 pub use encode::{
-    SimplePackingParams, StreamingEncoder, assemble_message, build_hash_frame_cbor, build_index_frame,
-    compute_object_offsets, compute_packing_params, encode, encode_message, encode_pre_encoded,
+    assemble_message, build_hash_frame_cbor, build_index_frame, compute_object_offsets, encode,
+    encode_message, encode_pre_encoded,
 };
 pub use error::{Digest, Result, TensogramError};
 #[cfg(any(unix, windows))]
@@ -158,6 +163,10 @@ pub use meta_value::{MetaType, MetaValue};
 pub use options::{
     AggregateHashPolicy, CompressionBackend, DecodeOptions, EncodeOptions, RemoteScanOptions, ValidateOptions,
 };
+#[cfg(any(unix, windows))]
+pub use remote::is_remote_url;
+pub use simple_packing::{SimplePackingParams, compute_params as compute_packing_params};
+pub use streaming::StreamingEncoder;
 pub use tercet_core::Severity as IssueSeverity;
 pub use types::{DataObjectDescriptor, Dtype, GlobalMetadata, MaskDescriptor, MasksMetadata, Section};
 #[cfg(any(unix, windows))]
@@ -193,12 +202,6 @@ pub fn compute_common(base: &[Section]) -> Result<(Section, Vec<Section>)> {
     let base = base.iter().map(types::entry_to_ours).collect::<Result<_>>()?;
     let (common, rest) = crate::GlobalMetadata { base, ..crate::GlobalMetadata::default() }.common();
     Ok((types::entry_from_ours(common), rest.into_iter().map(types::entry_from_ours).collect()))
-}
-
-/// Whether a location is a URL.
-#[cfg(any(unix, windows))]
-pub fn is_remote_url(location: &str) -> bool {
-    matches!(tercet_core::Location::from(location), tercet_core::Location::Url(_))
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@
 mod asynchronous;
 #[cfg(any(unix, windows))]
 mod disk_faults;
+#[cfg(any(unix, windows))]
+mod document;
 mod edit;
 #[cfg(any(unix, windows))]
 mod examples;
