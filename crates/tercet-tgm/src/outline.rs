@@ -23,14 +23,16 @@ impl File {
         let mut spans: Vec<(Span, Option<u64>)> =
             scan.unrecognized.iter().map(|&span| (span, None)).collect();
         spans.extend(scan.messages.iter().zip(0..).map(|(&span, number)| (span, Some(number))));
-        let index = self.index_span()?;
-        spans.extend(index.map(|span| (span, Some(scan.messages.len() as u64))));
+        // Those in the middle of the file are of files that were concatenated.
+        let mut indexes = scan.indexes.clone();
+        indexes.extend(self.index_span()?.filter(|span| !scan.indexes.contains(span)));
+        spans.extend(indexes.iter().map(|&span| (span, Some(scan.messages.len() as u64))));
         spans.sort_by_key(|(span, _)| span.start());
         let rows = options.max_rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         let left = spans.len().saturating_sub(rows);
         for (span, number) in spans.into_iter().take(rows) {
             root.parts.push(match number {
-                Some(number) if index == Some(span) => {
+                Some(number) if indexes.contains(&span) => {
                     Outline { name: "index".into(), ..self.outline_message(number, span, rows)? }
                 }
                 Some(number) => self.outline_message(number, span, rows)?,

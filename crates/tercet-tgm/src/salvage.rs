@@ -122,7 +122,7 @@ pub struct SalvagePlan {
     pub report: SalvageReport,
     source: Arc<dyn ByteSource>,
     pieces: Vec<Piece>,
-    /// The number of messages so far, intact or not.
+    /// The number of messages so far, intact or not, without message indexes.
     messages: u64,
 }
 
@@ -186,9 +186,12 @@ pub fn plan(
                     rebuild::read_contents(source, found.messages, &broken, &reading).map_err(named)?;
                 chain.push(Fragment { broken, contents });
             }
-            Item::Intact { span, objects, verified } => {
-                found.report.unverified_messages += u64::from(!verified);
-                found.keep(span, objects);
+            Item::Intact { span, objects, verified, is_index } => {
+                if !is_index {
+                    found.report.unverified_messages += u64::from(!verified);
+                    found.count_intact(objects);
+                }
+                found.keep(span);
             }
             Item::Unrecognized(span) => found.report.unrecognized.push(span),
         }
@@ -210,12 +213,16 @@ pub fn plan(
 }
 
 impl SalvagePlan {
-    /// Keeps an intact message.
-    fn keep(&mut self, span: Span, objects: u64) {
+    /// Counts an intact message. Indexes are not counted.
+    fn count_intact(&mut self, objects: u64) {
         self.messages += 1;
         self.report.intact_messages += 1;
         self.report.kept_objects += objects;
         self.report.kept_messages += 1;
+    }
+
+    /// Keeps the bytes of an intact message.
+    fn keep(&mut self, span: Span) {
         match self.pieces.last_mut() {
             Some(Piece::Intact(before)) if before.end() == span.start() => {
                 *before = Span::between(before.start(), span.end()).unwrap_or(*before);
@@ -246,6 +253,7 @@ impl SalvagePlan {
     fn add(&mut self, mut repaired: RepairedMessage, draft: Option<MessageBuilder>) {
         if draft.as_ref().is_some_and(|draft| draft.metadata().is_message_index()) {
             self.report.index_dropped = true;
+            self.messages = repaired.message;
             return;
         }
         self.report.kept_objects += repaired.objects_kept;
@@ -264,16 +272,19 @@ impl SalvagePlan {
             return Ok(());
         };
         let Some(message_index) = index::marked(&*self.source, last.end(), reading)? else { return Ok(()) };
-        let objects = Message::open(Arc::clone(&self.source), 0, message_index, *reading);
-        let objects = objects.map_err(Error::into_kind)?.object_count();
+        let opened = Message::open(Arc::clone(&self.source), 0, message_index, *reading);
+        let opened = opened.map_err(Error::into_kind)?;
         match Span::between(last.start(), message_index.start()).filter(|before| !before.is_empty()) {
             Some(before) => *last = before,
             None => drop(self.pieces.pop()),
         }
         let report = &mut self.report;
-        report.intact_messages = report.intact_messages.saturating_sub(1);
-        report.kept_messages = report.kept_messages.saturating_sub(1);
-        report.kept_objects = report.kept_objects.saturating_sub(objects);
+        // An index without a version was counted as a message.
+        if !opened.metadata().is_message_index() {
+            report.intact_messages = report.intact_messages.saturating_sub(1);
+            report.kept_messages = report.kept_messages.saturating_sub(1);
+            report.kept_objects = report.kept_objects.saturating_sub(opened.object_count());
+        }
         report.index_dropped = true;
         Ok(())
     }

@@ -144,13 +144,20 @@ fn validate_messages(
         };
         report.file_issues.push(FileIssue::for_unrecognized(span, source.len(), detail));
     }
-    for (&span, number) in scan.messages.iter().zip(0..) {
-        report.messages.push(validate_message(source, number, span, options).map_err(fail)?);
+    let indexes = index::spans(source, &scan, options).map_err(fail)?;
+    let mut number = 0;
+    for &span in &scan.messages {
+        let mut message = validate_message(source, number, span, options).map_err(fail)?;
+        // Indexes are not counted: messages have the numbers that readers use.
+        let is_index = indexes.contains(&span.start());
+        message.number = (!is_index).then_some(number);
+        number += u64::from(!is_index);
+        report.messages.push(message);
         progress.check().map_err(|stopped| fail(stopped.into()))?;
         progress.advance(span.len());
     }
     if options.level(Level::Metadata) {
-        index::check(source, &scan, &options.reading(), &mut report).map_err(fail)?;
+        index::check(source, &options.reading(), &mut report).map_err(fail)?;
     }
     match report.messages.iter().find_map(|message| message.limit) {
         Some(limit) if report.is_ok() => Err(fail(limit.into())),

@@ -17,9 +17,9 @@ pub type Report = tercet_core::Report<VerifyDetails>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct VerifyDetails {
-    /// The number of messages, including the index.
+    /// The number of messages, without message indexes.
     pub messages: u64,
-    /// The number of objects.
+    /// The number of objects, without those of message indexes.
     pub objects: u64,
     /// Whether every object has a hash and all hashes match.
     pub hash_verified: bool,
@@ -72,11 +72,11 @@ impl FileReport {
             levels.into_iter().filter(|level| !failed(*level)).map(|level| Finding::pass(level.name()));
         let mut findings: Vec<Finding> = passed.collect();
         findings.extend(self.file_issues.iter().map(FileIssue::to_finding));
-        for (message, number) in self.messages.iter().zip(0..) {
-            findings.extend(message.issues.iter().map(|issue| issue.to_finding(number, message)));
+        for message in &self.messages {
+            findings.extend(message.issues.iter().map(|issue| issue.to_finding(message)));
         }
         let details = VerifyDetails {
-            messages: self.messages.len() as u64,
+            messages: self.message_count(),
             objects: self.object_count(),
             hash_verified: self.hash_verified(),
         };
@@ -92,10 +92,10 @@ impl FileIssue {
 }
 
 impl Issue {
-    fn to_finding(&self, number: u64, message: &MessageReport) -> Finding {
+    fn to_finding(&self, message: &MessageReport) -> Finding {
         let region = match self.object_index {
-            Some(object) => format!("message {number} › object {object}"),
-            None => format!("message {number}"),
+            Some(object) => format!("{} › object {object}", message.region()),
+            None => message.region(),
         };
         let finding = match self.severity {
             Severity::Error => Finding::fail(self.code.name(), &self.description),

@@ -12,7 +12,7 @@ use crate::wire::postamble::Postamble;
 #[derive(Debug)]
 pub(super) enum Item {
     /// An intact message.
-    Intact { span: Span, objects: u64, verified: bool },
+    Intact { span: Span, objects: u64, verified: bool, is_index: bool },
     /// A damaged message.
     Broken(Broken),
     /// Bytes outside messages.
@@ -66,9 +66,9 @@ impl Groups {
     /// The items that this token completes.
     pub(super) fn take(&mut self, token: Token) -> Vec<Item> {
         match token {
-            Token::Intact { span, objects, verified } => {
+            Token::Intact { span, objects, verified, is_index } => {
                 let mut done = self.finish();
-                done.push(Item::Intact { span, objects, verified });
+                done.push(Item::Intact { span, objects, verified, is_index });
                 done
             }
             Token::Preamble { at, end } => {

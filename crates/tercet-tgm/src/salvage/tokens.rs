@@ -30,8 +30,8 @@ const ZEROS: u64 = 4096;
 /// A token.
 #[derive(Debug)]
 pub(super) enum Token {
-    /// An intact message, and whether the hashes of all its objects were verified.
-    Intact { span: Span, objects: u64, verified: bool },
+    /// An intact message, whether the hashes of all its objects were verified, and whether it is a message index.
+    Intact { span: Span, objects: u64, verified: bool, is_index: bool },
     /// The start of a damaged message. `end` is its end, if preamble and postamble agree.
     Preamble { at: u64, end: Option<u64> },
     /// An intact frame, and whether its hash was verified.
@@ -182,12 +182,14 @@ impl<'a> Tokens<'a> {
                 check_decodes(&object)?;
                 verified &= object.frame().hash().is_some();
             }
-            Ok((message.span(), message.object_count(), verified))
+            let is_index = message.metadata().is_message_index();
+            Ok((message.span(), message.object_count(), verified, is_index))
         });
-        if let Ok((span, objects, verified)) = damage_or(opened)? {
+        if let Ok((span, objects, verified, is_index)) = damage_or(opened)? {
             self.at = span.end();
             self.inside = Inside::default();
-            return Ok(Token::Intact { span, objects, verified });
+            self.messages -= u64::from(is_index);
+            return Ok(Token::Intact { span, objects, verified, is_index });
         }
         let end = match preamble.known_length().and_then(|length| at.checked_add(length)) {
             Some(end) if end <= self.source.len() => {

@@ -40,6 +40,9 @@ pub struct MessageReport {
     pub hash_verified: bool,
     /// The byte range in the file.
     pub span: Span,
+    /// The number of the message, from 0; `None` for a message index.
+    #[serde(skip)]
+    pub number: Option<u64>,
     /// The first limit that kept a part of the message from being checked.
     #[serde(skip)]
     pub(super) limit: Option<LimitExceeded>,
@@ -47,7 +50,8 @@ pub struct MessageReport {
 
 impl MessageReport {
     pub(super) fn new(span: Span) -> Self {
-        Self { issues: Vec::new(), object_count: 0, hash_verified: false, span, limit: None }
+        let (issues, number) = (Vec::new(), Some(0));
+        Self { issues, object_count: 0, hash_verified: false, span, number, limit: None }
     }
 
     /// The report of a message that could not be checked.
@@ -63,6 +67,11 @@ impl MessageReport {
         self.add(Code::LimitExceeded, object, at, format!("not checked: {limit}"));
         self.limit.get_or_insert(limit);
         self.hash_verified = false;
+    }
+
+    /// The message with its number, or the message index.
+    pub fn region(&self) -> String {
+        self.number.map_or_else(|| "message index".to_owned(), |number| format!("message {number}"))
     }
 
     /// Whether there is no error. Warnings are allowed.
@@ -154,7 +163,7 @@ impl FileIssue {
 pub struct FileReport {
     /// Unrecognized bytes: those outside messages.
     pub file_issues: Vec<FileIssue>,
-    /// The reports of the messages.
+    /// The reports of the messages, and of the message indexes among them.
     pub messages: Vec<MessageReport>,
 }
 
@@ -169,9 +178,18 @@ impl FileReport {
         self.file_issues.len() + self.messages.iter().map(MessageReport::error_count).sum::<usize>()
     }
 
-    /// The number of objects.
+    /// The number of messages, without message indexes.
+    pub fn message_count(&self) -> u64 {
+        self.numbered().count() as u64
+    }
+
+    /// The number of objects, without those of message indexes.
     pub fn object_count(&self) -> u64 {
-        self.messages.iter().map(|message| message.object_count).sum()
+        self.numbered().map(|message| message.object_count).sum()
+    }
+
+    fn numbered(&self) -> impl Iterator<Item = &MessageReport> {
+        self.messages.iter().filter(|message| message.number.is_some())
     }
 
     /// Whether all objects of all messages have hashes that match.

@@ -267,6 +267,28 @@ fn a_damaged_index_is_not_a_message() {
     assert!(skipped > 2000 && gaps < 100, "{skipped} skipped, {gaps} gaps");
 }
 
+/// Nothing shows what a message was if both of its metadata frames are damaged: it is an error, and is not skipped.
+#[test]
+fn an_index_without_a_readable_mark_is_a_damaged_message() {
+    let dir = TestDir::new();
+    plain(&dir.path(), 4);
+    index(&dir.path(), None).unwrap();
+    let mut bytes = std::fs::read(dir.path()).unwrap();
+    let mark = b"tercet_catalogue";
+    let marks: Vec<usize> =
+        bytes.windows(mark.len()).enumerate().filter(|(_, found)| found == mark).map(|(at, _)| at).collect();
+    assert_eq!(marks.len(), 2);
+    marks.iter().for_each(|&at| bytes[at] ^= 1);
+    bytes.extend(message(4));
+    let file = File::from_bytes("m", bytes).unwrap();
+    assert_eq!(file.message_count().unwrap(), 6);
+    let error = file.message(4).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Common(tercet_core::CommonError::Checksum { .. })), "{error}");
+    for (number, step) in [(0, 0), (3, 3), (5, 4_u64)] {
+        assert_eq!(file.message(number).unwrap().metadata().get("mars.step"), Some(&step.into()));
+    }
+}
+
 /// A change under the index is detected when a message is read.
 #[test]
 fn moved_messages_are_detected() {
@@ -335,6 +357,44 @@ fn an_index_is_a_valid_message() {
     Writer::remove_index(dir.path(), &ReindexOptions::new(), &NoProgress).unwrap();
     assert_eq!(std::fs::read(dir.path()).unwrap(), (0..4).flat_map(message).collect::<Vec<_>>());
     assert!(!Writer::remove_index(dir.path(), &ReindexOptions::new(), &NoProgress).unwrap());
+}
+
+/// Validation, verification, repair and readers give a message the same number, also after an index.
+#[test]
+fn numbers_do_not_count_indexes() {
+    let dir = TestDir::new();
+    plain(&dir.path(), 3);
+    index(&dir.path(), None).unwrap();
+    let one = std::fs::read(dir.path()).unwrap();
+    let mut two = [&one[..], &one].concat();
+    let source =
+        |bytes: &[u8]| -> Arc<dyn tercet_core::ByteSource> { Arc::new(Memory::new("m", bytes.to_vec())) };
+    let report = validate_source(&source(&two), &ValidateOptions::new(), &NoProgress).unwrap();
+    let numbers: Vec<Option<u64>> = report.messages.iter().map(|message| message.number).collect();
+    assert_eq!(numbers, [Some(0), Some(1), Some(2), None, Some(3), Some(4), Some(5), None]);
+    assert_eq!((report.message_count(), report.object_count()), (6, 6));
+    // The last index omits the first half: a warning, because readers do not use it.
+    assert!(report.is_ok() && report.hash_verified());
+    let issues: Vec<_> = report.messages.iter().flat_map(|message| &message.issues).collect();
+    assert_eq!((issues.len(), issues[0].code.name()), (1, "message_index_wrong"));
+
+    // The payload of message 4.
+    let messages = File::from_bytes("m", two.clone()).unwrap().scan().unwrap().messages.clone();
+    let range = messages[4].to_range().unwrap();
+    let at = two[range.clone()].windows(4).position(|bytes| bytes == [1, 2, 3, 0xa9]).unwrap();
+    two[range.start + at] ^= 1;
+    let file = File::from_bytes("m", two.clone()).unwrap();
+    let error = file.message(4).unwrap().object(0).unwrap().decode().unwrap_err();
+    assert!(error.to_string().contains("message 4 › object 0"), "{error}");
+    let report = validate_source(&source(&two), &ValidateOptions::new(), &NoProgress).unwrap();
+    let failed: Vec<_> = report.messages.iter().filter(|message| !message.is_ok()).collect();
+    assert_eq!((failed.len(), failed[0].number), (1, Some(4)));
+    let verified = tercet_tgm::verify(source(&two), tercet_tgm::VerifyOptions::new(), &NoProgress).unwrap();
+    let site = verified.failures().next().unwrap().site.clone().unwrap();
+    assert_eq!((site.region.as_str(), verified.details.messages), ("message 4 › object 0", 6));
+    let options = tercet_tgm::SalvageOptions::new();
+    let plan = tercet_tgm::salvage::plan(&source(&two), &options, &NoProgress).unwrap();
+    assert_eq!((plan.report.messages[0].message, plan.report.kept_objects), (4, 5));
 }
 
 /// All findings of a file as text.

@@ -69,11 +69,10 @@ impl ReadArgs {
         damage: DamageArgs,
         out: &mut Ui,
     ) -> Result<File, Failure> {
-        let file = Self::open_with(source, self.options().with_allow_gaps(true), out)?;
-        if is_reference() {
-            return Ok(file);
-        }
+        let file = Self::scanned(source, self.options().with_allow_gaps(true), out)?;
         damage.check(&file)?;
+        warn_of_index(&file, out)?;
+        warn_of_gaps(&file, out)?;
         Ok(file)
     }
 
@@ -101,6 +100,14 @@ impl ReadArgs {
         options: ReadOptions,
         out: &mut Ui,
     ) -> Result<File, Failure> {
+        let file = Self::scanned(source, options, out)?;
+        warn_of_index(&file, out)?;
+        warn_of_gaps(&file, out)?;
+        Ok(file)
+    }
+
+    /// Scans the messages of a file. A file without a message is an error.
+    fn scanned(source: Arc<dyn ByteSource>, options: ReadOptions, out: &Ui) -> Result<File, Failure> {
         let file = Self::unscanned(source, options)?;
         let bar = out.bar("scanning", file.len());
         let scan = file.scan_with(&bar)?;
@@ -129,8 +136,6 @@ impl ReadArgs {
                 Failure::new(Class::Malformed, message).with_hint("inspect the bytes with `tgm outline`")
             );
         }
-        warn_of_index(&file, out)?;
-        warn_of_gaps(&file, out)?;
         Ok(file)
     }
 

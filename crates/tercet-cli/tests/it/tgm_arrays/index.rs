@@ -51,7 +51,7 @@ fn output_is_the_same_with_and_without_an_index() {
     assert_eq!(info[0]["messages"], 6);
     assert_eq!(info[0]["index"]["keys"], serde_json::json!(["name", "mars.param", "step"]));
     assert!(dir.ok("info run.tgm").out.contains("bytes, keys: name, mars.param, step\n"));
-    assert!(dir.ok("validate run.tgm").out.contains("OK (7 messages"));
+    assert!(dir.ok("validate run.tgm").out.contains("OK (6 messages"));
     // Appended messages are added to the index.
     add(&dir, 6, "2t");
     assert_eq!(dir.ok("get run.tgm -w step=6 -p mars.param").out, "2t\n");
@@ -173,6 +173,37 @@ fn indexes_are_not_copied_into_messages() {
         dir.ok(&format!("validate {file}"));
     }
     dir.refused("set -s extra.tercet_catalogue.version=1 run.tgm x.tgm", 8, "is the mark of an index");
+}
+
+/// Validation, verification, repair and readers give a message the same number, also after an index.
+#[test]
+fn numbers_do_not_count_indexes() {
+    let dir = dir(2);
+    dir.ok("index run.tgm");
+    let once = dir.read("run.tgm");
+    let mut bytes = [&once[..], &once[..]].concat();
+    dir.write("both.tgm", &bytes);
+    let valid = dir.ok("validate both.tgm");
+    assert!(valid.out.contains("OK (4 messages, 4 objects, hash verified)"), "{}", valid.out);
+    let expected = "both.tgm: WARNING — message index (bytes ";
+    assert!(valid.err.starts_with(expected) && valid.err.contains("it omits bytes"), "{}", valid.err);
+    // The payload of the last message but the index: message 3.
+    let second = once.len();
+    let offsets = dir.ok("ls both.tgm -p offset -w step=1").out;
+    let at: usize = offsets.lines().last().unwrap().parse().unwrap();
+    assert!(at > second && bytes[at + 16..].starts_with(&[1, 2, 3]), "{offsets}");
+    bytes[at + 16] ^= 1;
+    dir.write("both.tgm", &bytes);
+    let invalid = dir.tgm("validate both.tgm");
+    assert!(invalid.code == 1 && invalid.err.contains("FAILED — message 3 › object 0"), "{}", invalid.err);
+    assert!(dir.tgm("extract both.tgm 3 -o x.npy").err.contains("message 3 › object 0"));
+    let plan = dir.tgm("repair both.tgm --plan");
+    let text = plan.out + &plan.err;
+    assert!(
+        text.contains("message 3 (bytes ") && text.contains("kept: 3 message(s) with 3 object(s)"),
+        "{text}"
+    );
+    assert!(dir.ok("outline both.tgm").out.matches("  index").count() >= 2);
 }
 
 /// An index inside a file, after `cat` or an append by another program, is not a message.

@@ -16,7 +16,7 @@ use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 pub(super) struct ValidateJson<'a> {
     file: &'a str,
     status: &'static str,
-    messages: usize,
+    messages: u64,
     objects: u64,
     hash_verified: bool,
     file_issues: Vec<Json>,
@@ -27,19 +27,15 @@ pub(super) struct ValidateJson<'a> {
 
 impl<'a> ValidateJson<'a> {
     pub(super) fn new(file: &'a str, report: &'a FileReport) -> Self {
+        let (messages, objects) = counts(report);
         Self {
             file,
             status: status(report),
-            messages: report.messages.len(),
-            objects: report.object_count(),
+            messages,
+            objects,
             hash_verified: report.hash_verified(),
             file_issues: report.file_issues.iter().map(file_issue).collect(),
-            message_reports: report
-                .messages
-                .iter()
-                .zip(0..)
-                .map(|(report, number)| message_report(report, number))
-                .collect(),
+            message_reports: report.messages.iter().map(message_report).collect(),
             against: None,
         }
     }
@@ -64,12 +60,13 @@ fn file_issue(issue: &FileIssue) -> Json {
 }
 
 /// The JSON of a message. Bytes are absolute, except in the output of the reference implementation.
-fn message_report(report: &MessageReport, number: u64) -> Json {
+fn message_report(report: &MessageReport) -> Json {
     let mut json = serde_json::json!(report);
     if is_reference() {
         return json;
     }
-    json["message"] = number.into();
+    // A message index has no number.
+    json["message"] = report.number.into();
     let issues = json.get_mut("issues").and_then(Json::as_array_mut);
     for (json, issue) in issues.into_iter().flatten().zip(&report.issues) {
         if let Some(fields) = json.as_object_mut() {
@@ -78,6 +75,15 @@ fn message_report(report: &MessageReport, number: u64) -> Json {
         }
     }
     json
+}
+
+/// The number of messages and objects. The reference implementation counts indexes as messages.
+fn counts(report: &FileReport) -> (u64, u64) {
+    if is_reference() {
+        let objects = report.messages.iter().map(|message| message.object_count).sum();
+        return (report.messages.len() as u64, objects);
+    }
+    (report.message_count(), report.object_count())
 }
 
 fn status(report: &FileReport) -> &'static str {
@@ -97,13 +103,13 @@ pub(super) fn print(name: &str, report: &FileReport, out: &mut Ui) -> Result<(),
         let length = counted(*length, "byte");
         out.note(format_args!("{name}: {word} — {text} (at byte offset {byte_offset}, {length})"))?;
     }
-    for (message, number) in report.messages.iter().zip(0_u64..) {
+    for (message, position) in report.messages.iter().zip(0_u64..) {
         for issue in &message.issues {
-            out.note(format_args!("{name}: {}", line(issue, number)))?;
+            out.note(format_args!("{name}: {}", line(issue, message, position)))?;
         }
     }
-    let messages = counted(report.messages.len() as u64, "message");
-    let counts = format!("{messages}, {}", counted(report.object_count(), "object"));
+    let (messages, objects) = counts(report);
+    let counts = format!("{}, {}", counted(messages, "message"), counted(objects, "object"));
     if report.is_ok() {
         let hashes = if report.hash_verified() { ", hash verified" } else { "" };
         return out.line(format_args!("{name}: {} ({counts}{hashes})", paint(GOOD, "OK")));
@@ -112,9 +118,9 @@ pub(super) fn print(name: &str, report: &FileReport, out: &mut Ui) -> Result<(),
     out.note(format_args!("{name}: {} ({errors}, {counts})", paint(BAD, "FAILED")))
 }
 
-/// An issue of a message. The reference output numbers messages and objects from 1, and bytes from the start of the
-/// message.
-fn line(issue: &Issue, message: u64) -> String {
+/// An issue of a message. The reference output numbers messages by their position, messages and objects from 1, and bytes
+/// from the start of the message.
+fn line(issue: &Issue, message: &MessageReport, position: u64) -> String {
     let word = match issue.severity {
         Severity::Error => paint(BAD, "FAILED"),
         Severity::Warning | Severity::Info => paint(WARN, "WARNING"),
@@ -123,9 +129,9 @@ fn line(issue: &Issue, message: u64) -> String {
     if !is_reference() {
         let object = issue.object_index.map(|index| format!(" › object {index}")).unwrap_or_default();
         let bytes = issue.span.map(|span| format!(" (bytes {span})")).unwrap_or_default();
-        return format!("{word} — message {message}{object}{bytes}: {text}");
+        return format!("{word} — {}{object}{bytes}: {text}", message.region());
     }
-    let message = message.saturating_add(1);
+    let message = position.saturating_add(1);
     let object = issue.object_index.map(|index| format!(", object {}", index.saturating_add(1)));
     let place = issue.byte_offset.map(|at| format!(" (at byte {at})"));
     format!("{word} — message {message}{}: {text}{}", object.unwrap_or_default(), place.unwrap_or_default())
@@ -133,12 +139,11 @@ fn line(issue: &Issue, message: u64) -> String {
 
 /// The report as one line.
 pub(super) fn one_line(name: &str, report: &FileReport) -> String {
+    let (messages, objects) = counts(report);
     format!(
-        "path={} status={} messages={} objects={} errors={} hash_verified={}",
+        "path={} status={} messages={messages} objects={objects} errors={} hash_verified={}",
         escape::name(name),
         status(report),
-        report.messages.len(),
-        report.object_count(),
         report.error_count(),
         report.hash_verified(),
     )
