@@ -1,5 +1,6 @@
 //! Options shared by the verbs: each is defined once, so that it means the same everywhere.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -185,26 +186,17 @@ pub(crate) struct ThreadArgs {
 const MAX_THREADS_PER_CORE: usize = 4;
 
 /// Starts the thread pool with the requested number of threads, or one per core.
-///
-/// Where the system refuses threads (limits of processes), the pool is the current thread alone: rayon would panic when
-/// it starts its pool later.
 pub(crate) fn start_thread_pool(requested: Option<usize>) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let variable = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.trim().parse().ok());
-    let threads = pool_size(requested, variable, cores);
-    let pool = if threads::can_start(threads).is_ok() {
-        rayon::ThreadPoolBuilder::new().num_threads(threads)
-    } else {
-        rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread()
-    };
-    // Fails if the pool exists already, as in tests that share a process.
-    let _ = pool.build_global();
+    threads::start_global_pool(pool_size(requested, variable, cores));
 }
 
 /// The number of threads: the option, else the environment variable (0 means unset, as in rayon), else one per core.
-fn pool_size(requested: Option<usize>, variable: Option<usize>, cores: usize) -> usize {
+fn pool_size(requested: Option<usize>, variable: Option<usize>, cores: usize) -> NonZeroUsize {
     let max = cores.saturating_mul(MAX_THREADS_PER_CORE).max(1);
-    requested.or(variable.filter(|threads| *threads > 0)).unwrap_or(cores).clamp(1, max)
+    let threads = requested.or(variable.filter(|threads| *threads > 0)).unwrap_or(cores);
+    NonZeroUsize::new(threads.min(max)).unwrap_or(NonZeroUsize::MIN)
 }
 
 #[cfg(test)]
@@ -213,12 +205,12 @@ mod tests {
 
     #[test]
     fn thread_counts_are_clamped() {
-        assert_eq!(pool_size(None, None, 2), 2);
-        assert_eq!(pool_size(None, Some(0), 2), 2);
-        assert_eq!(pool_size(None, Some(8), 2), 8);
-        assert_eq!(pool_size(None, Some(100_000), 2), 8);
-        assert_eq!(pool_size(Some(100_000), None, 2), 8);
-        assert_eq!(pool_size(Some(0), Some(100_000), 2), 1);
-        assert_eq!(pool_size(Some(3), Some(100_000), 2), 3);
+        assert_eq!(pool_size(None, None, 2).get(), 2);
+        assert_eq!(pool_size(None, Some(0), 2).get(), 2);
+        assert_eq!(pool_size(None, Some(8), 2).get(), 8);
+        assert_eq!(pool_size(None, Some(100_000), 2).get(), 8);
+        assert_eq!(pool_size(Some(100_000), None, 2).get(), 8);
+        assert_eq!(pool_size(Some(0), Some(100_000), 2).get(), 1);
+        assert_eq!(pool_size(Some(3), Some(100_000), 2).get(), 3);
     }
 }

@@ -1,9 +1,10 @@
-//! Thread pools for [`ReadOptions::threads`](crate::ReadOptions::threads): [`install`]; thread limits: [`can_start`].
+//! Thread pools for [`ReadOptions::threads`](crate::ReadOptions::threads): [`install`]; the pool of a program:
+//! [`start_global_pool`]; thread limits: [`can_start`].
 
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -41,6 +42,38 @@ pub fn install<R: Send>(threads: Option<NonZeroUsize>, work: impl FnOnce() -> R 
         Some(pool) => pool.install(work),
         None => on_this_thread(work),
     }
+}
+
+/// Starts rayon's global pool with this many threads; for programs. Does nothing if the pool exists.
+///
+/// If the system cannot start them (process limits), the calling thread alone is the pool. Rayon itself would fail, and
+/// then panic in every later parallel operation, because it builds its global pool only once. So the threads are started
+/// here first and handed over to rayon. Starting other threads as a test would not do: the limit also counts threads that
+/// have not ended completely.
+pub fn start_global_pool(threads: NonZeroUsize) {
+    let threads = clamp(threads);
+    let (sender, receiver) = mpsc::channel::<rayon::ThreadBuilder>();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let started = (0..threads).try_for_each(|_| {
+        let receiver = Arc::clone(&receiver);
+        let run = move || {
+            let thread = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            // Without a sender there is no pool to run for.
+            if let Ok(thread) = thread {
+                thread.run();
+            }
+        };
+        std::thread::Builder::new().spawn(run).map(drop)
+    });
+    let built = match started {
+        Ok(()) => ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .spawn_handler(|thread| sender.send(thread).map_err(|_| io::ErrorKind::BrokenPipe.into()))
+            .build_global(),
+        Err(_) => ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global(),
+    };
+    // The only error left is a pool that exists.
+    drop(built);
 }
 
 /// Whether the system starts this many threads at the same time, in addition to the current ones.
@@ -92,6 +125,16 @@ mod tests {
 
     fn current(threads: usize) -> usize {
         install(NonZeroUsize::new(threads), rayon::current_num_threads)
+    }
+
+    #[test]
+    fn the_global_pool_is_started_once() {
+        // Another test of this process may have started it with another number of threads.
+        start_global_pool(NonZeroUsize::new(2).unwrap());
+        let size = std::thread::spawn(rayon::current_num_threads).join().unwrap();
+        start_global_pool(NonZeroUsize::new(3).unwrap());
+        assert_eq!(std::thread::spawn(rayon::current_num_threads).join().unwrap(), size);
+        assert_eq!((0..1000u64).into_par_iter().sum::<u64>(), 499_500);
     }
 
     #[test]

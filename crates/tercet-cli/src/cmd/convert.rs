@@ -8,7 +8,7 @@ use tercet::convert::arrays::{
     self, ArraySource, ConvertOptions, Fate, Fidelity, GribPacking, NetCdfVersion, OutputFormat, Plan, Split,
     Subject, View, ViewOptions,
 };
-use tercet::core::{DType, escape};
+use tercet::core::{DType, escape, threads};
 use tercet::tet::Compression;
 
 use crate::args::{ForceArgs, JsonArgs, OutputArgs};
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Do not read the output again to compare it with the input
     #[arg(long)]
     no_verify: bool,
-    /// Number of threads, at most 4 per core [default: all cores]
+    /// Number of threads of the conversion [default: as --threads]
     #[arg(long, value_name = "N")]
     jobs: Option<std::num::NonZeroUsize>,
     /// Convert only these variables, with their coordinates, bounds and grid mappings. Repeatable
@@ -230,22 +230,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let plan = write_by_path(output, format.extension(), args.force.force, out, |path, out| {
         let bar = out.bar("converting", plan.bytes());
-        Ok(on_threads(args.jobs, || arrays::convert(&view, path, format, &options, &bar))??)
+        Ok(threads::install(args.jobs, || arrays::convert(&view, path, format, &options, &bar))?)
     })?;
     args.show(&plan, source.header().format.as_str(), true, out)?;
     Ok(args.outcome(&plan))
-}
-
-/// Runs on this many threads.
-pub(crate) fn on_threads<T: Send>(
-    jobs: Option<std::num::NonZeroUsize>,
-    work: impl FnOnce() -> T + Send,
-) -> Result<T, Failure> {
-    let Some(jobs) = jobs else { return Ok(work()) };
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get().min(4 * cores)).build();
-    let pool = pool.map_err(|error| Failure::request(format!("--jobs {jobs}: {error}")))?;
-    Ok(pool.install(work))
 }
 
 /// Opens a Zarr store: a directory, or a URL that ends in `.zarr` or `/`.
@@ -263,7 +251,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn ArraySource>, Failure> {
     }
     let source = Input::new(path).source()?;
     match arrays::open_source(source.clone()) {
-        // The name of its format says more.
+        // The name of its format is more helpful.
         Err(error) if matches!(error.kind(), ErrorKind::UnknownFormat) => {
             tercet::detect_source(&*source)?;
             Err(error.into())

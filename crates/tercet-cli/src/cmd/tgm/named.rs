@@ -6,11 +6,11 @@ use serde::Serialize;
 use tercet::convert::arrays::{
     self, ArraySource, ConvertOptions, Fidelity, OutputFormat, Plan, Split, View, ViewOptions,
 };
-use tercet::core::{Class, escape};
+use tercet::core::{Class, escape, threads};
 use tercet::tet::Compression;
 
 use crate::args::{ForceArgs, JsonArgs};
-use crate::cmd::convert::{SplitBy, on_threads, open};
+use crate::cmd::convert::{SplitBy, open};
 use crate::failure::{Failure, Outcome};
 use crate::output::{display_path, json_path};
 use crate::ui::Ui;
@@ -158,8 +158,9 @@ fn to_messages(
     }
     let total = work.iter().map(|(source, _)| source.header().bytes()).sum();
     let bar = out.bar("converting", total);
-    let plans =
-        on_threads(args.jobs, || arrays::convert_to_messages(&work, &args.output, args.force.force, &bar))??;
+    let plans = threads::install(args.jobs, || {
+        arrays::convert_to_messages(&work, &args.output, args.force.force, &bar)
+    })?;
     drop(bar);
     let named: Vec<(&Path, &Plan)> = args.inputs.iter().map(PathBuf::as_path).zip(&plans).collect();
     show(&named, &args.output, args.json.json, out)
@@ -182,7 +183,8 @@ pub(super) fn export(args: &ExportArgs, extension: &str, out: &mut Ui) -> Result
         return refuse(&plan, source.name(), out);
     }
     let bar = out.bar("converting", plan.bytes());
-    let plan = on_threads(args.jobs, || arrays::convert(&*source, &args.output, format, &options, &bar))??;
+    let plan =
+        threads::install(args.jobs, || arrays::convert(&*source, &args.output, format, &options, &bar))?;
     drop(bar);
     show(&[(&args.input, &plan)], &args.output, args.json.json, out)
 }
