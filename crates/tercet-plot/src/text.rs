@@ -1,5 +1,6 @@
 //! Plots as text for terminals.
 
+use tercet_core::escape;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::colormap::{Colormap, Rgb};
@@ -87,7 +88,7 @@ impl Plot {
     /// The plot as lines of text, with escape sequences for colors. Each line ends with a line break.
     pub fn to_text(&self, options: &TextOptions) -> String {
         let options = TextOptions { width: options.width.clamp(LEAST.0, MOST.0), ..*options };
-        let mut lines = vec![bold(&cut(&clean(&self.heading()), options.width), options.colors)];
+        let mut lines = vec![bold(&cut(&escape::name(&self.heading()), options.width), options.colors)];
         match self.drawn_range() {
             None => lines.push("no values: all are missing".to_owned()),
             Some(range) => match &self.y {
@@ -97,11 +98,6 @@ impl Plot {
         }
         lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
     }
-}
-
-/// Text without control characters: it may come from a file.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The beginning of a text that fits.
@@ -147,7 +143,7 @@ fn bottom(ticks: &[Tick], caption: &str, left: usize, width: usize, lines: &mut 
     let text = |chars: Vec<char>| chars.into_iter().collect::<String>();
     lines.push(format!("{:left$} └{}", "", text(rule)));
     lines.push(format!("{:left$}  {}", "", text(labels)));
-    let caption = cut(&clean(caption), width);
+    let caption = cut(&escape::name(caption), width);
     let indent = left + 2 + (width - caption.width().min(width)) / 2;
     lines.push(format!("{:indent$}{caption}", ""));
 }

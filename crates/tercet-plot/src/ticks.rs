@@ -1,6 +1,7 @@
 //! Tick positions and labels: round numbers, round times, some of the strings.
 
 use tercet_core::cf_time::{CfTime, TimeUnits};
+use tercet_core::escape;
 
 use crate::plot::{Axis, Coordinates, short_time};
 use crate::resample::{as_f64, to_index};
@@ -135,10 +136,10 @@ fn some(count: usize, most: usize, label: impl Fn(usize) -> String) -> impl Iter
 
 fn shortened(text: &str) -> String {
     const MOST: usize = 16;
-    let clean: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-    match clean.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &clean[..end]),
-        None => clean,
+    let text = escape::name(text);
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
     }
 }
 

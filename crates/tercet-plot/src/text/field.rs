@@ -1,8 +1,9 @@
 //! Fields as half blocks, two values per character, or as shades.
 
+use tercet_core::escape;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Colors, TextOptions, bottom, cell, clean, colors, cut, left_labels, widest};
+use super::{Colors, TextOptions, bottom, cell, colors, cut, left_labels, widest};
 use crate::colormap::Rgb;
 use crate::plot::{self, Axis, Plot, units_text};
 use crate::resample::{self, as_f64, to_index};
@@ -27,7 +28,7 @@ pub(super) fn draw(plot: &Plot, y: &Axis, range: (f64, f64), options: &TextOptio
     if plot.is_flipped() {
         values = values.chunks(width).rev().flatten().copied().collect();
     }
-    lines.push(cut(&clean(&y.caption()), options.width));
+    lines.push(cut(&escape::name(&y.caption()), options.width));
     for (line, label) in labels.iter().enumerate() {
         let mark = if label.is_some() { '┤' } else { '│' };
         let label = label.as_deref().unwrap_or_default();
@@ -130,6 +131,6 @@ fn scale(
         }
     }
     let numbers: String = text.into_iter().collect();
-    let units = plot.units.as_deref().map(|units| clean(units_text(units))).unwrap_or_default();
+    let units = plot.units.as_deref().map(|units| escape::name(units_text(units))).unwrap_or_default();
     lines.push(format!("{:indent$}{numbers} {}", "", cut(&units, 30)));
 }

@@ -108,3 +108,22 @@ fn palette_colors_are_near() {
     assert_eq!(palette([128, 128, 128]), 244);
     assert_eq!(palette([255, 0, 0]), 196);
 }
+
+#[test]
+fn names_and_labels_cannot_control_the_terminal() {
+    let bad = "a\u{1b}[31m\u{9b}31m\u{202e}\u{200b}\u{2066}\u{61c}\n";
+    let axis = |count| {
+        Axis::new(bad, count)
+            .with_units(Some(bad.to_owned()))
+            .with_coordinates(Coordinates::Strings(vec![bad.to_owned(); usize::try_from(count).unwrap()]))
+    };
+    let values = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let series = Plot::series(bad, Some(bad.to_owned()), axis(6), values.clone());
+    let field = Plot::field(bad, Some(bad.to_owned()), (axis(2), axis(3)), (2, 3), values);
+    for plot in [series, field] {
+        let text = plot.to_text(&TextOptions::default().with_width(200));
+        assert!(text.contains("a\\u{1b}[31m\\u{9b}31m\\u{202e}\\u{200b}"), "{text}");
+        let raw = |c: char| c != '\n' && (c.is_control() || bad[2..].contains(c) && !c.is_ascii());
+        assert!(!text.contains(raw), "{text:?}");
+    }
+}
