@@ -63,7 +63,12 @@ impl StagedOutput {
         let published = self.rename();
         published
             .map_err(|error| match error.kind() {
-                std::io::ErrorKind::AlreadyExists => PublishError::Exists { path: self.given.clone() }.into(),
+                // A store is a directory, over which a rename fails if it has files.
+                std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::DirectoryNotEmpty
+                    if !self.overwrite =>
+                {
+                    PublishError::Exists { path: self.given.clone() }.into()
+                }
                 _ => ErrorKind::from(error),
             })
             .map_err(|kind| Error::new(self.given.to_string_lossy().into(), kind))?;
