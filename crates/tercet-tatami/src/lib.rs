@@ -8,6 +8,26 @@
 //!            page, page …    each page and record: 32-byte header, payload
 //! ```
 //!
+//! ```
+//! use tercet_tatami::{Column, Expr, Field, File, Schema, Type, Values, Writer, WriterOptions};
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("cities.tatami");
+//! let schema = Schema::new(vec![Field::new("id", Type::Int32), Field::new("people", Type::Int64)])?;
+//! let mut writer = Writer::create(&path, schema, WriterOptions::new())?;
+//! let ids = Column::new(Values::Int32(vec![1, 2, 3]));
+//! let people = Column::new(Values::Int64(vec![320_000, 60_000, 2_400_000]));
+//! writer.append(&[ids, people])?;
+//! writer.finish()?;
+//!
+//! let file = File::open(&path)?;
+//! let filter = Expr::parse("people > 100000")?;
+//! for batch in file.scan().columns(&["id"])?.filter(&filter)?.batches() {
+//!     assert_eq!(batch?.columns[0].values, Values::Int32(vec![1, 3]));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | module | contents |
 //! |---|---|
 //! | [`schema`], [`mod@column`] | columns, their types and values |
@@ -71,5 +91,6 @@ pub use scalar::Scalar;
 pub use scan::Scan;
 pub use schema::{Field, Schema, SchemaError, Type};
 pub use summary::Summary;
+pub use tercet_core::OutlineOptions;
 pub use verify::{Report, VerifyOptions, verify};
 pub use writer::{Profile, Provenance, Writer, WriterOptions, Written};

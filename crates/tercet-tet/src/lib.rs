@@ -138,6 +138,7 @@ pub use stats::{Range, Stats};
 pub use stored::NewValues;
 pub use summary::{CoordinateSource, DatasetSummary, Summary, read_tet_summary_v1};
 pub use tercet_core::source::Access;
+pub use tercet_core::{DType, OutlineOptions, Tensor};
 pub use verify::{
     Fix, FixAction, Recommendation, Report, ReportDetails, ReportSummary, VerifyOptions, verify,
 };

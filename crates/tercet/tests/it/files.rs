@@ -10,7 +10,7 @@ use tercet::{OtherFormat, SalvageOptions, tatami, tet, tgm};
 use crate::any_file::describe;
 
 /// One file of each format in a directory.
-fn files(directory: &Path) -> [(Format, PathBuf); 3] {
+pub(crate) fn files(directory: &Path) -> [(Format, PathBuf); 3] {
     let path = |name: &str| directory.join(name);
     let mut layout = tet::Layout::new();
     let t2m = layout.dataset("t2m", DType::F32, [2, 3], [1, 3]).unwrap();

@@ -7,4 +7,5 @@
 mod any_file;
 mod files;
 mod outline;
+mod shape;
 mod threads;
