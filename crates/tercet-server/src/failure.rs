@@ -76,7 +76,7 @@ impl Failure {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "deadline", "query exceeded the deadline")
     }
 
-    /// The client closed the request; nobody reads this.
+    /// The client closed the request; no one reads this.
     pub(crate) fn cancelled() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "cancelled", "client closed the request")
     }

@@ -199,12 +199,12 @@ impl Token {
         self.hash.ct_eq(&hash("token", secret)).into()
     }
 
-    /// The value of the cookie that stands for the token.
+    /// The value of the session cookie, derived from the token.
     pub(crate) fn cookie(&self) -> String {
         blake3::keyed_hash(&self.hash, b"tercet session cookie").to_hex().to_string()
     }
 
-    /// Whether a cookie stands for the token.
+    /// Whether a session cookie is valid.
     pub(crate) fn matches_cookie(&self, value: &str) -> bool {
         self.cookie().as_bytes().ct_eq(value.as_bytes()).into()
     }

@@ -74,7 +74,7 @@ impl Reply {
         self
     }
 
-    /// Adds a header. A value that is no header value is left out.
+    /// Adds a header. An invalid header value is skipped.
     pub(crate) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));
@@ -116,7 +116,7 @@ impl Reply {
     }
 }
 
-/// Tells the writer of a stream that the client is gone.
+/// Signals to the writer of a stream that the client has disconnected.
 struct SetOnDrop(Arc<AtomicBool>);
 
 impl Drop for SetOnDrop {
@@ -163,7 +163,7 @@ impl Sink {
 
     /// Ends the body with an error: the connection is closed, so that the client sees that the body is not complete.
     pub(crate) fn abort(&self, message: String) {
-        // Nobody reads it if the client is gone.
+        // No one reads it if the client has disconnected.
         let _ = self.sender.blocking_send(Err(std::io::Error::other(message)));
     }
 

@@ -22,7 +22,7 @@ use crate::params::Params;
 use crate::reply::{JSON, Reply, Sink, TEXT};
 use crate::state::State;
 
-/// The name of the cookie that stands for the token.
+/// The name of the cookie derived from the token.
 const COOKIE: &str = "tercet_session";
 /// The header with the ID of a request.
 const REQUEST_ID: &str = "x-request-id";

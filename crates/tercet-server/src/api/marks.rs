@@ -16,7 +16,7 @@ pub(super) struct Marked {
 }
 
 impl Marked {
-    /// `marks` are ranges of bytes, in order. Those that do not fit are left out.
+    /// `marks` are ranges of bytes, in order. Those that do not fit are skipped.
     pub(super) fn new(text: String, marks: &[Range<usize>]) -> Self {
         let (mut html, mut units) = (String::with_capacity(text.len() + marks.len() * 13), Vec::new());
         let (mut at, mut at_unit) = (0, 0);

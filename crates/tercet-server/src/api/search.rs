@@ -17,7 +17,7 @@ use crate::index::SearchSet;
 use crate::options::Options;
 use crate::reply::{Reply, Shortest, millis};
 
-/// The last hit that can be asked for.
+/// The maximum position of a hit.
 const MAX_WINDOW: usize = 10_000;
 /// The maximum number of facets.
 const MAX_FACETS: usize = 8;
@@ -99,7 +99,7 @@ struct SearchJson {
     limit: usize,
     /// The number of matching documents.
     matches: u64,
-    /// Whether it is exact; else there are at least so many.
+    /// Whether it is exact; otherwise a lower bound.
     matches_exact: bool,
     documents: u64,
     segments: usize,

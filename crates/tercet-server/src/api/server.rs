@@ -70,7 +70,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         path: "/api/session",
         tag: "server",
-        summary: "Set or delete the cookie that stands for the token",
+        summary: "Set or delete the session cookie",
         parameters: &[],
         run: Run::Light,
         content: &[],

@@ -114,7 +114,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 pub(super) const FORMAT: Parameter =
     Parameter::one_of("format", &["json", "npy", "f32", "png"], "Media type [default: json]");
 pub(super) const MAX: Parameter =
-    Parameter::list("max", "f32 and png: at most so many values on each axis, by means of blocks");
+    Parameter::list("max", "f32 and png: maximum number of values on each axis, reduced to block means");
 pub(super) const COLORMAP: Parameter = Parameter::one_of(
     "colormap",
     &["viridis", "plasma", "inferno", "magma", "cividis", "turbo", "greys", "blues", "coolwarm"],

@@ -255,7 +255,7 @@ fn messages(call: &Call<'_>) -> Result<Reply, Failure> {
     })
 }
 
-/// A message of a list. One that cannot be read says why.
+/// A message of a list, or the reason why it cannot be read.
 fn listed_message(file: &File, number: u64, objects: Option<&[u64]>) -> MessageJson {
     let span = file.message_span(number).unwrap_or(Span::empty(0));
     let read = || -> Result<MessageJson, tercet::tgm::Error> {

@@ -58,7 +58,7 @@ pub(crate) enum EntryKind {
     Collection,
 }
 
-/// What the list says about an entry.
+/// The listed information about an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// A short phrase.
