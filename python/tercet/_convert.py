@@ -112,7 +112,7 @@ def salvage(
     fill: float | None = None,
     progress: Progress = None,
 ) -> dict[str, Any]:
-    """Copies the intact parts of a damaged file into a new one. Returns a report; `complete` says whether nothing was lost.
+    """Copies the intact parts of a damaged file into a new one. Returns a report; `complete` is true if nothing was lost.
 
     Args:
         fill: The value of elements in missing chunks of a `.tet` file; without it those chunks stay missing.

@@ -1,4 +1,4 @@
-"""Writing arrays of Dask: its workers compute, round and compress blocks."""
+"""Writing Dask arrays: the workers compute, round and compress blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BATCH = 16
 
 
 def is_dask(values: Any) -> bool:
-    """Whether an array is one of Dask."""
+    """Whether an array is a Dask array."""
     return hasattr(values, "dask") and hasattr(values, "chunks")
 
 

@@ -13,7 +13,7 @@ from ._file import File
 
 
 class Scan:
-    """Rows of a table: columns, filter, offset, limit. Nothing is read until rows are asked for.
+    """Rows of a table: columns, filter, offset, limit. Nothing is read until rows are requested.
 
     A scan is an Arrow stream (`__arrow_c_stream__`): DuckDB, Polars, pandas and pyarrow read it directly. It can be
     read several times.

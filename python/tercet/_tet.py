@@ -59,7 +59,7 @@ class Array:
         return values.copy() if copy else values
 
     def item(self) -> Any:
-        """The only value, as a number of Python."""
+        """The only value, as a Python number."""
         return self.values.item()
 
     def __float__(self) -> float:
@@ -103,7 +103,7 @@ def _coords(native: tuple[str, list[Any], str | None]) -> Values:
 
 
 class Dataset:
-    """One array of a file. Nothing is read until values are asked for.
+    """One array of a file. Nothing is read until values are requested.
 
     >>> import tercet, numpy as np, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.tet"

@@ -15,7 +15,7 @@ from ._file import File, listing
 
 
 class Object:
-    """One array of a message. Nothing is decoded until values are asked for."""
+    """One array of a message. Nothing is decoded until values are requested."""
 
     __slots__ = ("_described", "_message", "number")
 
