@@ -58,7 +58,7 @@ impl Finding {
         Self { code: Cow::Borrowed(code), severity: Severity::Info, ok: true, site: None, message: None }
     }
 
-    /// A warning: valid, but worth a look.
+    /// A warning: valid, but unusual.
     pub fn warn(code: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::pass(code) }.with_message(message)
     }

@@ -186,7 +186,7 @@ pub(super) fn rounding(variable: &Variable, header: &Header, options: &ConvertOp
     named.or(general).filter(|_| is_float).map(|(_, error)| *error)
 }
 
-/// The chunk shape of the output: as asked for, that of the source, or the default.
+/// The chunk shape of the output: the requested one, that of the source, or the default.
 fn chunk_shape(variable: &Variable, original: &Variable, asked: &[(String, u64)]) -> Option<Vec<u64>> {
     if variable.shape.is_empty() || variable.kind == Kind::String {
         return None;
@@ -408,7 +408,7 @@ pub(super) fn source_chunks(
 }
 
 /// Whether the chunks of a variable are stored in the output as they are in the source: the same chunks of the same values, compressed with
-/// Zstandard, at the level that is asked for.
+/// Zstandard, at the requested level.
 pub(super) fn is_carried(
     source: &dyn ArraySource,
     transfer: &Transfer,

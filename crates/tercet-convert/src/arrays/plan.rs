@@ -1,6 +1,6 @@
 //! The plan of a conversion: the structure of the output, and how each variable gets there.
 //!
-//! One function adapts a structure to any format: a [`Rules`] value says what the format can hold.
+//! One function adapts a structure to any format: a [`Rules`] value holds what the format supports.
 
 use tercet_core::DType;
 

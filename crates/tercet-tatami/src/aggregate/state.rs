@@ -32,7 +32,7 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Overflow;
 
-/// What is made of a sum and a count.
+/// The type of a sum, or the mean.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Total {
     Signed,

@@ -44,7 +44,7 @@ pub(super) enum Contents {
 pub(super) struct ObjectRef {
     message: u64,
     object: u64,
-    /// NaN stands for the fill value.
+    /// NaN represents the fill value.
     masked: bool,
 }
 
