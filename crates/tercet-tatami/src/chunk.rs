@@ -1,5 +1,6 @@
 //! Column chunks: the pages of one column in one row group.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,12 +8,14 @@ use tercet_core::limits::check_limit;
 use tercet_core::{Budget, Reason, Span};
 
 use crate::block_codec::fault;
-use crate::column::{Bitmap, Column};
+use crate::column::Column;
 use crate::error::ErrorKind;
 use crate::file::Inner;
-use crate::page::decode::Page;
+use crate::page::decode::PageReader;
 use crate::region::Region;
-use crate::schema::Type;
+use crate::scalar::Scalar;
+use crate::schema::Field;
+use crate::wire::footer::Chunk;
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
 /// Remote chunks up to this size are fetched in one request to find their pages.
@@ -52,33 +55,75 @@ pub(crate) fn number(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-impl Inner {
-    /// All bytes of a chunk, page headers included.
-    pub(crate) fn chunk_span(&self, group: usize, column: usize) -> Result<Span, ErrorKind> {
-        let chunk = self.chunk(group, column)?;
-        let region = Region::Chunk { group: number(group), column: number(column) };
+/// Reads a column chunk: the pages of a column in one row group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkReader<'a> {
+    inner: &'a Inner,
+    group: usize,
+    column: usize,
+}
+
+impl<'a> ChunkReader<'a> {
+    pub(crate) const fn new(inner: &'a Inner, group: usize, column: usize) -> Self {
+        Self { inner, group, column }
+    }
+
+    /// The file.
+    pub(crate) const fn inner(&self) -> &'a Inner {
+        self.inner
+    }
+
+    /// The number of the column.
+    pub(crate) const fn column(&self) -> usize {
+        self.column
+    }
+
+    /// The number of the row group.
+    pub(crate) const fn group(&self) -> usize {
+        self.group
+    }
+
+    /// The entry in the footer.
+    pub(crate) fn entry(&self) -> Result<&'a Chunk, ErrorKind> {
+        self.inner.chunk(self.group, self.column)
+    }
+
+    /// The column.
+    pub(crate) fn field(&self) -> &'a Field {
+        self.inner.field(self.column)
+    }
+
+    pub(crate) fn region(&self) -> Region {
+        Region::Chunk { group: number(self.group), column: number(self.column) }
+    }
+
+    /// All bytes of the chunk, page headers included.
+    pub(crate) fn span(&self) -> Result<Span, ErrorKind> {
+        let chunk = self.entry()?;
+        let region = self.region();
         let len = chunk.pages.checked_mul(HEADER_LEN).and_then(|heads| heads.checked_add(chunk.stored_bytes));
         let Some(len) = len else {
             let reason = Reason::Overflow { what: "the bytes of the pages" };
             return Err(fault(region, "total_compressed", chunk.offset, 0, reason));
         };
-        self.body_span(region, chunk.offset, len)
+        self.inner.body_span(region, chunk.offset, len)
     }
 
-    /// The page table of a chunk, cached.
-    pub(crate) fn page_table(&self, group: usize, column: usize) -> Result<Arc<PageTable>, ErrorKind> {
-        let key = (number(group), number(column));
-        let lock = || self.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// The page table, cached.
+    pub(crate) fn page_table(&self) -> Result<Arc<PageTable>, ErrorKind> {
+        let key = (number(self.group), number(self.column));
+        let source = &self.inner.source;
+        let lock = || self.inner.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(table) = lock().get(&key) {
             return Ok(Arc::clone(table));
         }
-        let all = self.chunk_span(group, column)?;
-        let table = if self.source.is_remote() && all.len() <= MAX_PREFETCHED_CHUNK {
+        let all = self.span()?;
+        let table = if source.is_remote() && all.len() <= MAX_PREFETCHED_CHUNK {
             // In a remote file, every page header would be a request.
-            let bytes = self.source.read_at(all)?;
-            self.walk_pages(group, column, |span| self.part(all, &bytes, span))?
+            let bytes = source.read_at(all)?;
+            self.walk_pages(|span| self.part(all, &bytes, span))?
         } else {
-            self.walk_pages(group, column, |span| Ok(self.source.read_at(span)?))?
+            self.walk_pages(|span| Ok(source.read_at(span)?))?
         };
         let table = Arc::new(table);
         lock().insert(key, Arc::clone(&table));
@@ -88,7 +133,7 @@ impl Inner {
     /// Bytes of the file, sliced from `bytes` of `span` where possible.
     fn part(&self, span: Span, bytes: &Bytes, wanted: Span) -> Result<Bytes, ErrorKind> {
         if !span.contains(wanted) {
-            return Ok(self.source.read_at(wanted)?);
+            return Ok(self.inner.source.read_at(wanted)?);
         }
         let start = usize::try_from(wanted.start() - span.start()).unwrap_or(usize::MAX);
         let end = start.saturating_add(wanted.len_usize().unwrap_or(usize::MAX));
@@ -96,22 +141,17 @@ impl Inner {
     }
 
     /// Walks the page headers and compares them with the footer.
-    fn walk_pages(
-        &self,
-        group: usize,
-        column: usize,
-        fetch: impl Fn(Span) -> Result<Bytes, ErrorKind>,
-    ) -> Result<PageTable, ErrorKind> {
-        let span = self.chunk_span(group, column)?;
-        let chunk = self.chunk(group, column)?;
-        let count =
-            check_limit("a table of pages", chunk.pages, self.options.common.limits.table_bytes / 48)?;
+    fn walk_pages(&self, fetch: impl Fn(Span) -> Result<Bytes, ErrorKind>) -> Result<PageTable, ErrorKind> {
+        let span = self.span()?;
+        let chunk = self.entry()?;
+        let limits = &self.inner.options.common.limits;
+        let count = check_limit("a table of pages", chunk.pages, limits.table_bytes / 48)?;
         let mut pages = Vec::with_capacity(count);
         let (mut at, mut rows, mut nulls, mut stored, mut raw) = (span.start(), 0, 0, 0, 0);
         for page in 0..count {
-            let region = Region::Page { group: number(group), column: number(column), page: number(page) };
-            let head = self.body_span(region, at, HEADER_LEN)?;
-            let header = PageHeader::parse(region, at, &fetch(head)?, self.has_header_checksums())?;
+            let region = self.page_region(page);
+            let head = self.inner.body_span(region, at, HEADER_LEN)?;
+            let header = PageHeader::parse(region, at, &fetch(head)?, self.inner.has_header_checksums())?;
             if u64::from(header.first_row) != rows {
                 let because = "the rows of the preceding pages";
                 let reason = Reason::Mismatch { found: header.first_row.into(), expected: rows, because };
@@ -135,7 +175,7 @@ impl Inner {
             pages.push(PageEntry { offset: at, header });
             at += HEADER_LEN + u64::from(header.stored_bytes);
         }
-        let region = Region::Chunk { group: number(group), column: number(column) };
+        let region = self.region();
         let sums = [
             ("num_values", rows, chunk.values),
             ("null_count", nulls, chunk.nulls),
@@ -152,115 +192,74 @@ impl Inner {
         Ok(PageTable { pages })
     }
 
-    /// A page, ready to be decoded.
-    pub(crate) fn page(&self, group: usize, column: usize, page: usize, entry: &PageEntry) -> Page<'_> {
-        let before = self.footer.groups.get(group).map_or(0, |group| group.first_row);
-        Page {
-            inner: self,
-            column,
-            region: Region::Page { group: number(group), column: number(column), page: number(page) },
+    fn page_region(&self, page: usize) -> Region {
+        Region::Page { group: number(self.group), column: number(self.column), page: number(page) }
+    }
+
+    /// The reader of a page.
+    pub(crate) fn page(&self, page: usize, entry: &PageEntry) -> PageReader<'a> {
+        let before = self.inner.footer.groups.get(self.group).map_or(0, |group| group.first_row);
+        PageReader {
+            inner: self.inner,
+            column: self.column,
+            region: self.page_region(page),
             offset: entry.offset,
             header: entry.header,
             first_row: before + u64::from(entry.header.first_row),
         }
     }
 
-    /// The stored payload of a page, verified.
-    pub(crate) fn stored_page(&self, page: &Page<'_>) -> Result<Bytes, ErrorKind> {
-        let start = page.offset + HEADER_LEN;
-        let span = self.body_span(page.region, start, page.header.stored_bytes.into())?;
-        let stored = self.source.read_at(span)?;
-        self.check_payload(page.region, span, &page.header, &stored)?;
-        Ok(stored)
-    }
-
     /// Appends the rows of one page to `out`. Blob values stay empty.
     pub(crate) fn decode_page(
         &self,
-        group: usize,
-        column: usize,
         page: usize,
         table: &PageTable,
         out: &mut Column,
     ) -> Result<(), ErrorKind> {
-        let page = self.page(group, column, page, &table.pages[page]);
-        let stored = self.stored_page(&page)?;
-        self.check_rows(&page)?;
+        let page = self.page(page, &table.pages[page]);
+        let stored = page.stored()?;
+        page.check_rows()?;
         page.decode(&stored, out)
-    }
-
-    /// The dictionary codes of a page, and its validity.
-    pub(crate) fn decode_codes(
-        &self,
-        group: usize,
-        column: usize,
-        page: usize,
-        table: &PageTable,
-    ) -> Result<(Vec<u32>, Option<Bitmap>), ErrorKind> {
-        let page = self.page(group, column, page, &table.pages[page]);
-        let stored = self.stored_page(&page)?;
-        self.check_rows(&page)?;
-        page.decode_codes(&stored)
     }
 
     /// Appends some rows of one page, ascending and relative to its first row, to `out`. Blob values stay empty.
     pub(crate) fn pick_rows(
         &self,
-        group: usize,
-        column: usize,
         page: usize,
         table: &PageTable,
         rows: &[usize],
         out: &mut Column,
     ) -> Result<(), ErrorKind> {
-        let page = self.page(group, column, page, &table.pages[page]);
-        let stored = self.stored_page(&page)?;
-        self.check_rows(&page)?;
+        let page = self.page(page, &table.pages[page]);
+        let stored = page.stored()?;
+        page.check_rows()?;
         page.pick(&stored, rows, out)
     }
 
-    /// The validity of one page; `None` if all rows are valid.
-    pub(crate) fn page_validity(
-        &self,
-        group: usize,
-        column: usize,
-        page: usize,
-        table: &PageTable,
-    ) -> Result<Option<Bitmap>, ErrorKind> {
-        let page = self.page(group, column, page, &table.pages[page]);
-        page.decode_validity(&self.stored_page(&page)?)
+    /// All rows, reserved from the budget.
+    pub(crate) fn read(&self, budget: &Budget) -> Result<Column, ErrorKind> {
+        let mut out = self.read_pages(budget)?;
+        if self.inner.is_blob(self.column) {
+            let blob = self.inner.blob(self.column)?;
+            blob.fill(self.inner, blob.first_of_group(self.group), &mut out, 0, budget)?;
+        }
+        Ok(out)
     }
 
-    /// Rejects a page whose rows exceed the memory limit: few bytes can encode many equal values.
-    pub(crate) fn check_rows(&self, page: &Page<'_>) -> Result<(), ErrorKind> {
-        let width = self.field(page.column).kind.memory_width();
-        let bytes = u64::from(page.header.values).saturating_mul(width);
-        check_limit("the values of a page", bytes, self.page_limit())?;
-        Ok(())
-    }
-
-    /// The rows of a column in one row group, reserved from the budget. Blob values stay empty.
-    pub(crate) fn read_chunk(
-        &self,
-        group: usize,
-        column: usize,
-        budget: &Budget,
-    ) -> Result<Column, ErrorKind> {
-        let span = self.chunk_span(group, column)?;
-        let bytes = self.source.read_at(span)?;
+    /// All rows without the values of blobs.
+    fn read_pages(&self, budget: &Budget) -> Result<Column, ErrorKind> {
+        let span = self.span()?;
+        let bytes = self.inner.source.read_at(span)?;
         let part = |wanted: Span| self.part(span, &bytes, wanted);
-        let table = self.walk_pages(group, column, part)?;
-        let field = self.field(column);
+        let table = self.walk_pages(part)?;
+        let field = self.field();
         let mut out = Column::empty(field);
-        let rows = self.chunk(group, column)?.values;
+        let rows = self.entry()?.values;
         budget.reserve(rows.saturating_mul(field.kind.memory_width()))?;
         for (index, entry) in table.pages.iter().enumerate() {
-            let page = self.page(group, column, index, entry);
-            self.check_rows(&page)?;
-            let start = entry.offset + HEADER_LEN;
-            let span = self.body_span(page.region, start, entry.header.stored_bytes.into())?;
-            let stored = part(span)?;
-            self.check_payload(page.region, span, &entry.header, &stored)?;
+            let page = self.page(index, entry);
+            page.check_rows()?;
+            let stored = page.checked(part(page.stored_span()?)?)?;
             let before = out.values.mark();
             page.decode(&stored, &mut out)?;
             // The sizes of strings and list elements are known after decoding; one page is within the page limit.
@@ -269,8 +268,15 @@ impl Inner {
         Ok(out)
     }
 
-    /// Whether a column is stored in the blob region.
-    pub(crate) fn is_blob(&self, column: usize) -> bool {
-        self.field(column).kind == Type::BlobRef
+    /// Minimum and maximum, if the footer has them and they are reliable.
+    pub(crate) fn bounds(&self) -> Option<(Scalar, Scalar)> {
+        let chunk = self.entry().ok()?;
+        let kind = self.field().scalar();
+        let zone = chunk.zone.as_ref().filter(|zone| self.inner.trusted(kind, chunk.pages, zone))?;
+        let min = Scalar::from_bytes(kind, &zone.min)?;
+        let max = Scalar::from_bytes(kind, &zone.max)?;
+        // Unordered bounds are ignored.
+        let is_ordered = matches!(min.order(&max), Some(Ordering::Less | Ordering::Equal));
+        is_ordered.then_some((min, max))
     }
 }

@@ -13,22 +13,26 @@ pub use tercet_core::source::Access;
 use tercet_core::source::Memory;
 #[cfg(all(any(unix, windows), not(feature = "remote")))]
 use tercet_core::source::open_location;
-use tercet_core::{ByteSource, CommonError, FieldReader, Limits, Malformed, Reason, Site, Span, threads};
+use tercet_core::{
+    Budget, ByteSource, Class, CommonError, Diagnostic as _, FieldReader, Limits, Malformed, Reason, Site,
+    Span, threads,
+};
 #[cfg(all(any(unix, windows), feature = "remote"))]
 use tercet_remote::open_location;
 
 use crate::blob::BlobReader;
 use crate::block_codec::fault;
-use crate::chunk::PageTable;
+use crate::chunk::{ChunkReader, PageTable};
 use crate::dictionary::Dictionaries;
 use crate::error::{Error, ErrorKind};
 use crate::logical_type::LogicalType;
 use crate::pool::Pool;
 use crate::prune::key::PageIndex;
 use crate::region::Region;
+use crate::scalar::Scalar;
 use crate::scan::RowSelection;
-use crate::schema::{Field, Schema};
-use crate::wire::footer::{Chunk, FEATURES, Footer, Group, TRAILER_LEN};
+use crate::schema::{Field, Schema, Type};
+use crate::wire::footer::{Chunk, FEATURES, Footer, Group, TRAILER_LEN, Zone};
 use crate::wire::header::{self, Header};
 use crate::wire::ids::{file_flags, offers, requires};
 use crate::wire::page::HEADER_LEN;
@@ -96,7 +100,8 @@ pub struct File {
     live: Option<Arc<RowSelection>>,
 }
 
-/// The shared state of an open file.
+/// The shared state of an open file: its footer, and its records. Column chunks are read by [`ChunkReader`], pages by
+/// [`PageReader`](crate::page::decode::PageReader).
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) source: Arc<dyn ByteSource>,
@@ -374,6 +379,58 @@ impl Inner {
         })
     }
 
+    /// The memory budget of one returned column.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget::new("the values of a column", self.options.common.limits.array_bytes)
+    }
+
+    /// The limit for one decoded page or record.
+    pub(crate) fn page_limit(&self) -> u64 {
+        self.options.common.limits.chunk_bytes
+    }
+
+    /// Whether an error is not caused by the file: I/O failed, out of memory, or the caller lowered the limits. A size
+    /// beyond the default limits may be damaged itself.
+    pub(crate) fn is_not_damage(&self, fault: &ErrorKind) -> bool {
+        let (limits, default) = (self.options.common.limits, Limits::default().for_file(self.source.len()));
+        let lowered = limits.chunk_bytes < default.chunk_bytes || limits.array_bytes < default.array_bytes;
+        match fault {
+            ErrorKind::Common(CommonError::OutOfMemory(_)) => true,
+            fault => match fault.class() {
+                Class::Io => true,
+                Class::Limit => lowered,
+                _ => false,
+            },
+        }
+    }
+
+    pub(crate) fn blob(&self, column: usize) -> Result<&BlobReader, ErrorKind> {
+        let at = self.blobs.binary_search_by_key(&column, |blob| blob.column).ok();
+        at.map(|at| &self.blobs[at]).ok_or_else(|| ErrorKind::NoSuchColumn {
+            name: self.field(column).name.as_ref().into(),
+            available: self.footer.schema.some_names(),
+        })
+    }
+
+    /// Whether a column is stored in the blob region.
+    pub(crate) fn is_blob(&self, column: usize) -> bool {
+        self.field(column).kind == Type::BlobRef
+    }
+
+    /// The reader of a column chunk.
+    pub(crate) const fn chunk_reader(&self, group: usize, column: usize) -> ChunkReader<'_> {
+        ChunkReader::new(self, group, column)
+    }
+
+    /// Whether a zone is reliable; zones of floats only if NaN is excluded or there is a single page.
+    pub(crate) fn trusted(&self, kind: Type, pages: u64, zone: &Zone) -> bool {
+        if !kind.is_float() {
+            return true;
+        }
+        let number = |bytes: &[u8]| Scalar::from_bytes(kind, bytes).is_some_and(|value| !value.is_nan());
+        number(&zone.min) && number(&zone.max) && (pages == 1 || self.offers(offers::FLOAT_ZONES))
+    }
+
     /// The key-value pairs of the user, without those of the writer.
     pub(crate) fn user_pairs(&self) -> Vec<(String, String)> {
         let added = |key: &str| matches!(key, "tatami.version" | "tatami.sort_key");
@@ -391,7 +448,6 @@ impl Inner {
     }
 
     fn required_features(&self) -> u64 {
-        use crate::schema::Type;
         use crate::wire::ids::{Codec, Encoding};
 
         let mut bits = self.footer.features.as_ref().map_or(0, |features| features.requires);
@@ -543,7 +599,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use crate::{Column, Type, Values, Writer, WriterOptions};
+    use crate::{Column, Values, Writer, WriterOptions};
 
     #[test]
     fn the_number_of_threads_is_used() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tercet_core::Reason;
 
 use crate::block_codec::fault;
-use crate::chunk::number;
+use crate::chunk::{ChunkReader, number};
 use crate::column::Column;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
@@ -33,7 +33,7 @@ pub struct KeyPosition {
 impl File {
     /// The first row whose sort key equals `key`. One page of the sort key is read.
     pub fn lookup(&self, key: &Scalar) -> Result<Option<KeyPosition>, Error> {
-        let found = self.inner().lookup(key).map_err(|fault| self.error(fault))?;
+        let found = lookup(self.inner(), key).map_err(|fault| self.error(fault))?;
         let deleted = |found: &KeyPosition| self.live().is_some_and(|live| !live.contains(found.row));
         match found {
             Some(found) if deleted(&found) => self.next_live(key),
@@ -43,7 +43,7 @@ impl File {
 
     /// A scan of all rows whose sort key equals `key`: [`lookup`](Self::lookup) finds the first.
     pub fn scan_key(&self, key: &Scalar) -> Result<Scan, Error> {
-        let column = self.inner().sort_key().map_err(|fault| self.error(fault))?;
+        let column = sort_key(self.inner()).map_err(|fault| self.error(fault))?;
         let name = self.inner().field(column).name.to_string();
         let equal = Expr::Comparison { column: name, test: Comparison::Eq(Literal::Exact(key.clone())) };
         self.scan().filter(&equal)
@@ -64,7 +64,7 @@ impl File {
 
     /// Parses a value of the sort key; bytes may be written as `x'00ff'`.
     pub fn parse_key(&self, text: &str) -> Result<Scalar, Error> {
-        let key = self.inner().sort_key().map_err(|fault| self.error(fault))?;
+        let key = sort_key(self.inner()).map_err(|fault| self.error(fault))?;
         let field = self.inner().field(key);
         Scalar::parse_key(field.kind, text).ok_or_else(|| {
             let found = format!("`{}`", tercet_core::escape::name(text)).into();
@@ -73,81 +73,78 @@ impl File {
     }
 }
 
-impl Inner {
-    fn sort_key(&self) -> Result<usize, ErrorKind> {
-        if !self.header.has(file_flags::SORTED) {
-            return Err(ErrorKind::NotSorted);
-        }
-        self.footer.schema.sort_key().ok_or(ErrorKind::NotSorted)
+/// The position of the sort key.
+fn sort_key(inner: &Inner) -> Result<usize, ErrorKind> {
+    if !inner.header.has(file_flags::SORTED) {
+        return Err(ErrorKind::NotSorted);
     }
+    inner.footer.schema.sort_key().ok_or(ErrorKind::NotSorted)
+}
 
-    fn lookup(&self, key: &Scalar) -> Result<Option<KeyPosition>, ErrorKind> {
-        self.check_features()?;
-        let column = self.sort_key()?;
-        let field = self.field(column);
-        if !key.fits(field.kind) {
-            let found = key.to_string().into();
-            return Err(ErrorKind::KeyType {
-                column: field.name.as_ref().into(),
-                expected: field.kind,
-                found,
-            });
-        }
-        // Groups without bounds have no keys.
-        let groups: Vec<usize> = (0..self.footer.groups.len())
-            .filter(|group| self.footer.groups[*group].bounds.is_some())
-            .collect();
-        let region = |group: usize| Region::Group { group: number(group) };
-        let above = |group: usize| match &self.footer.groups[group].bounds {
-            Some(zone) => compare_bounds(region(group), field.kind, zone, key),
-            None => Ok(KeyOrder::Above),
-        };
-        let Some(at) = first(groups.len(), |index| Ok(above(groups[index])? != KeyOrder::Above))? else {
-            return Ok(None);
-        };
-        let group = groups[at];
-        if above(group)? == KeyOrder::Below {
-            return Ok(None);
-        }
-        let index = self.key_index(group, column)?;
-        let pages: Vec<usize> =
-            (0..index.pages.len()).filter(|page| index.pages[*page].zone.is_some()).collect();
-        let inside = |page: usize| match &index.pages[page].zone {
-            Some(zone) => compare_bounds(Region::PageIndex { group: number(group) }, field.kind, zone, key),
-            None => Ok(KeyOrder::Above),
-        };
-        let Some(at) = first(pages.len(), |index| Ok(inside(pages[index])? != KeyOrder::Above))? else {
-            return Ok(None);
-        };
-        let page = pages[at];
-        if inside(page)? == KeyOrder::Below {
-            return Ok(None);
-        }
-        let table = self.page_table(group, column)?;
-        let mut rows = Column::empty(field);
-        self.decode_page(group, column, page, &table, &mut rows)?;
-        let start = u64::from(table.pages[page].header.first_row);
-        let found = find(&rows, key).map(|row| {
-            let row_in_group = start + row as u64;
-            KeyPosition { group, row_in_group, row: self.footer.groups[group].first_row + row_in_group }
-        });
-        Ok(found)
+fn lookup(inner: &Inner, key: &Scalar) -> Result<Option<KeyPosition>, ErrorKind> {
+    inner.check_features()?;
+    let column = sort_key(inner)?;
+    let field = inner.field(column);
+    if !key.fits(field.kind) {
+        let found = key.to_string().into();
+        return Err(ErrorKind::KeyType { column: field.name.as_ref().into(), expected: field.kind, found });
     }
+    // Groups without bounds have no keys.
+    let groups: Vec<usize> =
+        (0..inner.footer.groups.len()).filter(|group| inner.footer.groups[*group].bounds.is_some()).collect();
+    let region = |group: usize| Region::Group { group: number(group) };
+    let above = |group: usize| match &inner.footer.groups[group].bounds {
+        Some(zone) => compare_bounds(region(group), field.kind, zone, key),
+        None => Ok(KeyOrder::Above),
+    };
+    let Some(at) = first(groups.len(), |index| Ok(above(groups[index])? != KeyOrder::Above))? else {
+        return Ok(None);
+    };
+    let group = groups[at];
+    if above(group)? == KeyOrder::Below {
+        return Ok(None);
+    }
+    let index = inner.chunk_reader(group, column).key_index()?;
+    let pages: Vec<usize> = (0..index.pages.len()).filter(|page| index.pages[*page].zone.is_some()).collect();
+    let inside = |page: usize| match &index.pages[page].zone {
+        Some(zone) => compare_bounds(Region::PageIndex { group: number(group) }, field.kind, zone, key),
+        None => Ok(KeyOrder::Above),
+    };
+    let Some(at) = first(pages.len(), |index| Ok(inside(pages[index])? != KeyOrder::Above))? else {
+        return Ok(None);
+    };
+    let page = pages[at];
+    if inside(page)? == KeyOrder::Below {
+        return Ok(None);
+    }
+    let chunk = inner.chunk_reader(group, column);
+    let table = chunk.page_table()?;
+    let mut rows = Column::empty(field);
+    chunk.decode_page(page, &table, &mut rows)?;
+    let start = u64::from(table.pages[page].header.first_row);
+    let found = find(&rows, key).map(|row| {
+        let row_in_group = start + row as u64;
+        KeyPosition { group, row_in_group, row: inner.footer.groups[group].first_row + row_in_group }
+    });
+    Ok(found)
+}
 
+impl ChunkReader<'_> {
     /// The page index of a row group, checked against its page headers; cached.
-    pub(crate) fn key_index(&self, group: usize, column: usize) -> Result<Arc<PageIndex>, ErrorKind> {
-        if let Some(index) = self.key_indexes.get(group).and_then(|slot| slot.get()) {
+    pub(crate) fn key_index(&self) -> Result<Arc<PageIndex>, ErrorKind> {
+        let (inner, group) = (self.inner(), self.group());
+        if let Some(index) = inner.key_indexes.get(group).and_then(|slot| slot.get()) {
             return Ok(Arc::clone(index));
         }
-        let chunk = self.chunk(group, column)?;
+        let chunk = self.entry()?;
         let region = Region::PageIndex { group: number(group) };
         let Some(offset) = chunk.page_index else {
             let rule = "a row group with bounds of the sort key has a page index";
             return Err(fault(region, "page_index_offset", chunk.offset, 0, Reason::Unexpected { rule }));
         };
-        let record = self.record(region, offset, Kind::Index)?;
+        let record = inner.record(region, offset, Kind::Index)?;
         let index = PageIndex::parse(number(group), record.span.start(), &record.stored)?;
-        let table = self.page_table(group, column)?;
+        let table = self.page_table()?;
         let same = index.pages.len() == table.pages.len()
             && index.pages.iter().zip(&table.pages).all(|(page, entry)| {
                 page.offset == entry.offset && page.first_row == u64::from(entry.header.first_row)
@@ -163,7 +160,7 @@ impl Inner {
             ));
         }
         let index = Arc::new(index);
-        Ok(match self.key_indexes.get(group) {
+        Ok(match inner.key_indexes.get(group) {
             Some(slot) => Arc::clone(slot.get_or_init(|| index)),
             None => index,
         })

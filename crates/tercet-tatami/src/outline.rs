@@ -18,7 +18,7 @@ const MAX_SECTIONS: usize = 1000;
 impl File {
     /// The byte layout of the file as a tree, in file order.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
-        self.inner().outline(options).map_err(|fault| self.error(fault))
+        Outliner { inner: self.inner() }.outline(options).map_err(|fault| self.error(fault))
     }
 }
 
@@ -26,27 +26,34 @@ fn span(start: u64, end: u64) -> Span {
     Span::between(start, end).unwrap_or(Span::empty(start))
 }
 
-impl Inner {
+/// Outlines the parts of a file.
+struct Outliner<'a> {
+    inner: &'a Inner,
+}
+
+impl Outliner<'_> {
     fn outline(&self, options: OutlineOptions) -> Result<Outline, crate::ErrorKind> {
         let OutlineOptions { max_rows, pages, .. } = options;
         let most = max_rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
-        let mut root = Outline::region("file", Span::first(self.source.len()));
+        let mut root = Outline::region("file", Span::first(self.inner.source.len()));
         root.parts.push(self.header_outline());
-        for (group, entry) in self.footer.groups.iter().enumerate().take(most) {
+        for (group, entry) in self.inner.footer.groups.iter().enumerate().take(most) {
             let start = entry.chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(header::LEN);
             let site = crate::Region::Group { group: number(group) };
-            let group_span = self.body_span(site, start, entry.total_bytes)?;
+            let group_span = self.inner.body_span(site, start, entry.total_bytes)?;
             let mut region = Outline::region(format!("row group {group}"), group_span);
             for (column, chunk) in entry.chunks.iter().enumerate() {
-                let name = &self.field(column).name;
-                let chunk_span = self.chunk_span(group, column)?;
+                let name = &self.inner.field(column).name;
+                let chunk_span = self.inner.chunk_reader(group, column).span()?;
                 let mut part = Outline::region(format!("chunk {name}"), chunk_span);
                 part.value = Some(format!(
                     "{} rows, {} nulls, {} pages, {}, {}",
                     chunk.values, chunk.nulls, chunk.pages, chunk.encoding, chunk.codec
                 ));
                 if pages {
-                    for (index, entry) in self.page_table(group, column)?.pages.iter().enumerate() {
+                    for (index, entry) in
+                        self.inner.chunk_reader(group, column).page_table()?.pages.iter().enumerate()
+                    {
                         part.parts.push(page_outline(index, entry.offset, &entry.header));
                     }
                 }
@@ -57,11 +64,11 @@ impl Inner {
             }
             root.parts.push(region);
         }
-        if most < self.footer.groups.len() {
+        if most < self.inner.footer.groups.len() {
             root.parts.push(self.more_groups(most));
         }
         let mut rest = Vec::new();
-        for blob in &self.footer.blobs {
+        for blob in &self.inner.footer.blobs {
             for (run, entry) in blob.runs.iter().enumerate().take(most) {
                 let column = u32::try_from(blob.column).unwrap_or(u32::MAX);
                 let site = crate::Region::Run { column, run: number(run) };
@@ -69,7 +76,7 @@ impl Inner {
                 let name = format!("blob run {run} of column {}", blob.column);
                 rest.push(Outline::leaf(
                     name,
-                    self.body_span(site, entry.offset, len)?,
+                    self.inner.body_span(site, entry.offset, len)?,
                     format!("{}, {} raw", counted(entry.values, "value"), counted(entry.raw_bytes, "byte")),
                 ));
             }
@@ -81,14 +88,14 @@ impl Inner {
                 rest.push(Outline::leaf(name, self.span_in_file(next.offset, end), "not shown"));
             }
         }
-        for (index, entry) in self.footer.dictionaries.iter().enumerate() {
+        for (index, entry) in self.inner.footer.dictionaries.iter().enumerate() {
             let value = format!("{} raw", counted(entry.raw_bytes, "byte"));
             rest.push(self.record_outline(&format!("dictionary {index}"), entry.offset, Some(value))?);
         }
-        for (index, entry) in self.footer.indexes.iter().enumerate() {
+        for (index, entry) in self.inner.footer.indexes.iter().enumerate() {
             rest.push(self.record_outline(&format!("bloom filter {index}"), entry.offset, None)?);
         }
-        if let Some(inverted) = &self.footer.inverted {
+        if let Some(inverted) = &self.inner.footer.inverted {
             let parts = [
                 ("term dictionary", inverted.term_dict_offset),
                 ("postings", inverted.postings_offset),
@@ -99,20 +106,24 @@ impl Inner {
                 rest.push(self.record_outline(name, offset, None)?);
             }
         }
-        if let Some(access) = &self.footer.access {
+        if let Some(access) = &self.inner.footer.access {
             rest.push(self.record_outline("access index", access.offset, None)?);
         }
         rest.sort_by_key(|part| part.span.start());
         root.parts.extend(rest);
         root.parts.push(self.footer_outline()?);
-        let mut trailer =
-            Outline::region("trailer", span(self.footer_span.end(), self.footer_span.end() + TRAILER_LEN));
-        trailer.field("footer_length", 4, self.footer_span.len());
-        trailer.field("footer_crc", 4, format_args!("{:08x}", self.footer_crc));
+        let mut trailer = Outline::region(
+            "trailer",
+            span(self.inner.footer_span.end(), self.inner.footer_span.end() + TRAILER_LEN),
+        );
+        trailer.field("footer_length", 4, self.inner.footer_span.len());
+        trailer.field("footer_crc", 4, format_args!("{:08x}", self.inner.footer_crc));
         trailer.field("magic", 4, "TAT1");
         root.parts.push(trailer);
         // With a row limit, bytes without a leaf may be runs that are not shown.
-        if self.footer.blobs.iter().all(|blob| blob.runs.len() <= most) && self.footer.groups.len() <= most {
+        if self.inner.footer.blobs.iter().all(|blob| blob.runs.len() <= most)
+            && self.inner.footer.groups.len() <= most
+        {
             root.fill_gaps("unused bytes");
         }
         Ok(root)
@@ -120,7 +131,7 @@ impl Inner {
 
     /// The row groups from `first` on, as one leaf.
     fn more_groups(&self, first: usize) -> Outline {
-        let hidden = self.footer.groups.get(first..).unwrap_or_default();
+        let hidden = self.inner.footer.groups.get(first..).unwrap_or_default();
         let starts = hidden.iter().flat_map(|group| group.chunks.iter().map(|chunk| chunk.offset));
         let start = starts.min().unwrap_or(header::LEN);
         let bytes = hidden.iter().fold(0, |sum: u64, group| sum.saturating_add(group.total_bytes));
@@ -130,12 +141,12 @@ impl Inner {
 
     /// A span of declared offsets, which may be past the end of a damaged file.
     fn span_in_file(&self, start: u64, end: u64) -> Span {
-        let len = self.source.len();
+        let len = self.inner.source.len();
         span(start.min(len), end.min(len))
     }
 
     fn header_outline(&self) -> Outline {
-        let header = &self.header;
+        let header = &self.inner.header;
         let mut region = Outline::region("header", Span::first(header::LEN));
         region.field("magic", 4, "TAT1");
         region.field("major_version", 2, header.major);
@@ -164,10 +175,15 @@ impl Inner {
         value: Option<String>,
     ) -> Result<Outline, crate::ErrorKind> {
         let region = crate::Region::Footer;
-        let head = self.body_span(region, offset, HEADER_LEN)?;
-        let header =
-            PageHeader::parse(region, offset, &self.source.read_at(head)?, self.has_header_checksums())?;
-        let record_span = self.body_span(region, offset, HEADER_LEN + u64::from(header.stored_bytes))?;
+        let head = self.inner.body_span(region, offset, HEADER_LEN)?;
+        let header = PageHeader::parse(
+            region,
+            offset,
+            &self.inner.source.read_at(head)?,
+            self.inner.has_header_checksums(),
+        )?;
+        let record_span =
+            self.inner.body_span(region, offset, HEADER_LEN + u64::from(header.stored_bytes))?;
         let value = value.unwrap_or_else(|| counted(header.stored_bytes.into(), "byte"));
         Ok(Outline::leaf(name, record_span, value))
     }
@@ -177,9 +193,9 @@ impl Inner {
 
         use crate::wire::cursor::Varints as _;
 
-        let mut region = Outline::region("footer", self.footer_span);
-        let bytes = self.source.read_at(self.footer_span)?;
-        let mut fields = FieldReader::new(crate::Region::Footer, self.footer_span.start(), &bytes);
+        let mut region = Outline::region("footer", self.inner.footer_span);
+        let bytes = self.inner.source.read_at(self.inner.footer_span)?;
+        let mut fields = FieldReader::new(crate::Region::Footer, self.inner.footer_span.start(), &bytes);
         let codec = fields.byte("footer_codec")?;
         region.field("footer_codec", 1, codec);
         let mut more: Option<(u64, u64)> = None;

@@ -179,7 +179,8 @@ fn copy<S: Sink>(
         progress.check().map_err(|cancelled| file.error(cancelled.into()))?;
         let end = rows.end.min(at + batch_rows);
         let columns = last.iter_mut().enumerate();
-        let columns = columns.map(|(column, last)| inner.read_next_rows(group, column, at..end, last));
+        let columns =
+            columns.map(|(column, last)| inner.chunk_reader(group, column).read_next_rows(at..end, last));
         match columns.collect::<Result<Vec<crate::Column>, ErrorKind>>() {
             Ok(batch) => writer.append(&batch)?,
             // Each page is within the limits, but the batch is not.

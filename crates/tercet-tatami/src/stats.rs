@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::error::Error;
-use crate::file::{File, Inner};
+use crate::file::File;
 use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::wire::ids::Role;
@@ -14,7 +14,8 @@ impl File {
     /// Some writers include NaN in zones of floats, which then do not cover the other values. Such zones are used only if both
     /// bounds are numbers and either the file declares that NaN is excluded or the chunk has a single page.
     pub fn bounds(&self, group: usize, column: usize) -> Option<(Scalar, Scalar)> {
-        self.inner().bounds(group, column)
+        let is_there = group < self.group_count() && column < self.schema().len();
+        is_there.then(|| self.inner().chunk_reader(group, column).bounds()).flatten()
     }
 
     /// Minimum and maximum of a column, if every row group with values has them.
@@ -47,19 +48,6 @@ impl File {
         let site = (Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
         let values = self.inner().value_dictionary(column, site).map_err(|fault| self.error(fault))?;
         Ok(Some(values.len() as u64))
-    }
-}
-
-impl Inner {
-    fn bounds(&self, group: usize, column: usize) -> Option<(Scalar, Scalar)> {
-        let chunk = self.footer.groups.get(group)?.chunks.get(column)?;
-        let kind = self.footer.schema.fields().get(column)?.scalar();
-        let zone = chunk.zone.as_ref().filter(|zone| self.trusted(kind, chunk.pages, zone))?;
-        let min = Scalar::from_bytes(kind, &zone.min)?;
-        let max = Scalar::from_bytes(kind, &zone.max)?;
-        // Unordered bounds are ignored.
-        let is_ordered = matches!(min.order(&max), Some(Ordering::Less | Ordering::Equal));
-        is_ordered.then_some((min, max))
     }
 }
 

@@ -113,9 +113,9 @@ impl Check<'_> {
             .map(|(group, column)| {
                 self.progress.check()?;
                 let part = if deep {
-                    inner.deep_chunk(*group, *column)
+                    inner.chunk_reader(*group, *column).verify_values()
                 } else {
-                    inner.shallow_chunk(*group, *column)
+                    inner.chunk_reader(*group, *column).verify_pages()
                 };
                 let bytes = inner.chunk(*group, *column).map_or(0, |chunk| chunk.stored_bytes);
                 self.progress.advance(bytes);

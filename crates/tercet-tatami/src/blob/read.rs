@@ -15,7 +15,7 @@ use tercet_core::{Budget, FieldReader, Limits, Reason, Span};
 use super::pick::Picker;
 use crate::block_codec::{Record, fault};
 use crate::chunk::number;
-use crate::column::{Strings, View};
+use crate::column::{Column, Strings, Values, View};
 use crate::error::ErrorKind;
 use crate::file::{Inner, check_dictionary, section_fault};
 use crate::region::Region;
@@ -107,6 +107,43 @@ impl BlobReader {
     /// The number of the first value of a row group.
     pub(crate) fn first_of_group(&self, group: usize) -> u64 {
         self.groups.get(group).copied().unwrap_or(0)
+    }
+
+    /// Reads the blob values of the non-null rows from `start` on; the first value has the number `first`.
+    pub(crate) fn fill(
+        &self,
+        inner: &Inner,
+        first: u64,
+        out: &mut Column,
+        start: usize,
+        budget: &Budget,
+    ) -> Result<(), ErrorKind> {
+        let rows = out.len();
+        let present = match &out.validity {
+            Some(validity) => validity.ones_in(start, rows),
+            None => rows - start,
+        };
+        let Values::Bytes(strings) = &mut out.values else { return Ok(()) };
+        strings.views_mut().truncate(start);
+        self.read(inner, first, first + present as u64, strings, budget)?;
+        if present == rows - start {
+            return Ok(());
+        }
+        if let Some(validity) = &out.validity {
+            let views = strings.views_mut();
+            let mut from = start + present;
+            views.resize(rows, View::EMPTY);
+            for row in (start..rows).rev() {
+                let view = if validity.get(row) {
+                    from -= 1;
+                    views[from]
+                } else {
+                    View::EMPTY
+                };
+                views[row] = view;
+            }
+        }
+        Ok(())
     }
 
     fn descriptor<'a>(&self, inner: &'a Inner) -> Option<&'a BlobColumn> {

@@ -7,6 +7,7 @@ mod strings;
 use bytes::Bytes;
 use tercet_codec::CodecError;
 use tercet_codec::ints::{self, Integer, Scheme};
+use tercet_core::limits::check_limit;
 use tercet_core::{Reason, Span};
 
 use crate::block_codec::fault;
@@ -17,11 +18,11 @@ use crate::page::bounds::{self, Bounds};
 use crate::region::Region;
 use crate::schema::{Field, Type};
 use crate::wire::ids::{Codec, Encoding, Kind, page_flags};
-use crate::wire::page::PageHeader;
+use crate::wire::page::{HEADER_LEN, PageHeader};
 
-/// A page header with its position.
+/// Reads a page: its header, with its position.
 #[derive(Clone, Debug)]
-pub(crate) struct Page<'a> {
+pub(crate) struct PageReader<'a> {
     pub(crate) inner: &'a Inner,
     pub(crate) column: usize,
     pub(crate) region: Region,
@@ -32,9 +33,33 @@ pub(crate) struct Page<'a> {
     pub(crate) first_row: u64,
 }
 
-impl Page<'_> {
+impl PageReader<'_> {
     fn field(&self) -> &Field {
         self.inner.field(self.column)
+    }
+
+    /// The byte range of the stored payload, which must be between header and footer.
+    pub(crate) fn stored_span(&self) -> Result<Span, ErrorKind> {
+        self.inner.body_span(self.region, self.offset + HEADER_LEN, self.header.stored_bytes.into())
+    }
+
+    /// A stored payload whose checksum is verified.
+    pub(crate) fn checked(&self, stored: Bytes) -> Result<Bytes, ErrorKind> {
+        self.inner.check_payload(self.region, self.stored_span()?, &self.header, &stored)?;
+        Ok(stored)
+    }
+
+    /// Reads the stored payload, verified.
+    pub(crate) fn stored(&self) -> Result<Bytes, ErrorKind> {
+        self.checked(self.inner.source.read_at(self.stored_span()?)?)
+    }
+
+    /// Rejects a page whose rows exceed the memory limit: few bytes can encode many equal values.
+    pub(crate) fn check_rows(&self) -> Result<(), ErrorKind> {
+        let width = self.field().kind.memory_width();
+        let bytes = u64::from(self.header.values).saturating_mul(width);
+        check_limit("the values of a page", bytes, self.inner.page_limit())?;
+        Ok(())
     }
 
     /// Error of a field of the page header.

@@ -10,8 +10,13 @@
 use bytes::Bytes;
 use tercet_core::{FieldReader, Malformed, Reason};
 
+use crate::block_codec::fault;
+use crate::chunk::number;
+use crate::error::ErrorKind;
+use crate::file::Inner;
 use crate::region::Region;
 use crate::scalar::Scalar;
+use crate::wire::ids::Kind;
 
 /// Bits set per key.
 const PROBES: u32 = 7;
@@ -70,6 +75,17 @@ pub(crate) struct Bloom {
 }
 
 impl Bloom {
+    /// Reads the bloom filter of a file with this number.
+    pub(crate) fn read(inner: &Inner, index: usize) -> Result<Self, ErrorKind> {
+        let region = Region::Bloom { index: number(index) };
+        let Some(entry) = inner.footer.indexes.get(index) else {
+            let reason = Reason::OutOfRange { found: index as u64, allowed: "the number of a bloom filter" };
+            return Err(fault(region, "bloom_ref", 0, 0, reason));
+        };
+        let record = inner.record(region, entry.offset, Kind::Index)?;
+        Ok(Self::parse(region, record.span.start(), &record.stored)?)
+    }
+
     /// Parses the payload at `offset`.
     pub(crate) fn parse(region: Region, offset: u64, payload: &Bytes) -> Result<Self, Malformed<Region>> {
         let mut fields = FieldReader::new(region, offset, payload);

@@ -2,36 +2,26 @@
 
 use std::ops::Range;
 
+use crate::chunk::ChunkReader;
 use crate::column::Column;
 use crate::error::ErrorKind;
-use crate::file::Inner;
 
 /// The last decoded page of a column, by row group and page number.
 #[derive(Debug, Default)]
 pub(crate) struct LastPage(Option<(usize, usize, Column)>);
 
-impl Inner {
-    /// Reads rows of a column, relative to their row group. Only their pages are decoded.
-    pub(crate) fn read_rows(
-        &self,
-        group: usize,
-        column: usize,
-        rows: Range<u64>,
-    ) -> Result<Column, ErrorKind> {
-        self.read_next_rows(group, column, rows, &mut LastPage::default())
+impl ChunkReader<'_> {
+    /// Reads rows, relative to the row group. Only their pages are decoded.
+    pub(crate) fn read_rows(&self, rows: Range<u64>) -> Result<Column, ErrorKind> {
+        self.read_next_rows(rows, &mut LastPage::default())
     }
 
     /// The same for consecutive ranges of one column; a page shared by several ranges is decoded once.
-    pub(crate) fn read_next_rows(
-        &self,
-        group: usize,
-        column: usize,
-        rows: Range<u64>,
-        last: &mut LastPage,
-    ) -> Result<Column, ErrorKind> {
-        let table = self.page_table(group, column)?;
-        let mut out = Column::empty(self.field(column));
-        let budget = self.budget();
+    pub(crate) fn read_next_rows(&self, rows: Range<u64>, last: &mut LastPage) -> Result<Column, ErrorKind> {
+        let (inner, group, column) = (self.inner(), self.group(), self.column());
+        let table = self.page_table()?;
+        let mut out = Column::empty(self.field());
+        let budget = inner.budget();
         let mut at = rows.start;
         while at < rows.end {
             let index = table.page_of(at);
@@ -46,8 +36,8 @@ impl Inner {
             let page = match last.0.take() {
                 Some((of_group, of_page, page)) if (of_group, of_page) == (group, index) => page,
                 _ => {
-                    let mut page = Column::empty(self.field(column));
-                    self.decode_page(group, column, index, &table, &mut page)?;
+                    let mut page = Column::empty(self.field());
+                    self.decode_page(index, &table, &mut page)?;
                     page
                 }
             };
@@ -56,11 +46,12 @@ impl Inner {
             let (before, mark) = (out.len(), out.values.mark());
             out.extend_from(&page, from, to);
             budget.reserve(out.values.grown(mark))?;
-            if self.is_blob(column) {
+            if inner.is_blob(column) {
                 let skipped =
                     page.validity.as_ref().map_or(from, |validity| validity.ones_in(0, from)) as u64;
-                let base = self.blob(column)?.first_of_group(group) + table.present_before(index);
-                self.fill_blobs(column, base + skipped, &mut out, before, &budget)?;
+                let blob = inner.blob(column)?;
+                let base = blob.first_of_group(group) + table.present_before(index);
+                blob.fill(inner, base + skipped, &mut out, before, &budget)?;
             }
             at = end;
             last.0 = Some((group, index, page));

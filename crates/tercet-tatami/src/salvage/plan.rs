@@ -53,7 +53,7 @@ fn column_ranges(
     column: usize,
     rows: u64,
 ) -> Result<(Ranges, Vec<ErrorKind>), ErrorKind> {
-    let table = match inner.page_table(group, column) {
+    let table = match inner.chunk_reader(group, column).page_table() {
         Ok(table) => table,
         Err(fault) if inner.is_not_damage(&fault) => return Err(fault),
         Err(fault) => return Ok((Vec::new(), vec![fault])),
@@ -65,7 +65,7 @@ fn column_ranges(
         let seen = if inner.is_blob(column) {
             blob_rows(inner, (group, column, page), &table, &mut good, &mut faults)
         } else {
-            inner.read_rows(group, column, first..end).map(|_| push(&mut good, first..end))
+            inner.chunk_reader(group, column).read_rows(first..end).map(|_| push(&mut good, first..end))
         };
         match seen {
             Ok(()) => {}
@@ -86,7 +86,7 @@ fn blob_rows(
 ) -> Result<(), ErrorKind> {
     let header = &table.pages[page].header;
     let mut rows = Column::empty(inner.field(column));
-    inner.decode_page(group, column, page, table, &mut rows)?;
+    inner.chunk_reader(group, column).decode_page(page, table, &mut rows)?;
     let blob = inner.blob(column)?;
     let first_value = blob.first_of_group(group) + table.present_before(page);
     let values = first_value..first_value + u64::from(header.values - header.nulls);

@@ -202,7 +202,8 @@ impl Unit {
     fn column(&self, inner: &Inner, column: usize, pages: &Pages) -> Result<Column, ErrorKind> {
         let mut out = Column::empty(inner.field(column));
         let budget = inner.budget();
-        let table = inner.page_table(self.group, column)?;
+        let chunk = inner.chunk_reader(self.group, column);
+        let table = chunk.page_table()?;
         let blob = if inner.is_blob(column) { Some(inner.blob(column)?) } else { None };
         let mut index = 0;
         let mut at = self.ranges.first().map_or(0, |range| range.start);
@@ -244,14 +245,14 @@ impl Unit {
             // A few rows are read individually, unless the page is already decoded or many batches need it.
             let few = rows.len() as u64 * SPARSE_RATIO <= end - first && end - first <= 2 * self.span;
             if few && blob.is_none() && pages.cached(self.group, column, page).is_none() {
-                inner.pick_rows(self.group, column, page, &table, &rows, &mut out)?;
+                chunk.pick_rows(page, &table, &rows, &mut out)?;
                 budget.reserve(out.values.grown(mark))?;
                 continue;
             }
             let is_whole = rows.len() as u64 == end - first;
             if is_whole && blob.is_none() && pages.cached(self.group, column, page).is_none() {
                 // No other batch needs the page.
-                inner.decode_page(self.group, column, page, &table, &mut out)?;
+                chunk.decode_page(page, &table, &mut out)?;
                 budget.reserve(out.values.grown(mark))?;
                 continue;
             }

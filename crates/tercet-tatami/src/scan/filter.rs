@@ -137,7 +137,7 @@ fn last_undecided(segments: &[Segment], end: u64) -> u64 {
 fn next_page_end(inner: &Inner, predicate: &Predicate, group: usize, row: u64) -> Result<u64, ErrorKind> {
     let mut next = u64::MAX;
     for column in predicate.columns() {
-        let table = inner.page_table(group, column)?;
+        let table = inner.chunk_reader(group, column).page_table()?;
         let page = table.page_of(row);
         let end = table
             .pages
@@ -182,16 +182,21 @@ fn test_codes(
     rows: Range<u64>,
     values: &Mask,
 ) -> Result<Option<Truth>, ErrorKind> {
-    let table = inner.page_table(group, column)?;
-    let page = table.page_of(rows.start);
-    let Some(header) = table.pages.get(page).map(|entry| &entry.header) else { return Ok(None) };
+    let chunk = inner.chunk_reader(group, column);
+    let table = chunk.page_table()?;
+    let number = table.page_of(rows.start);
+    let Some(entry) = table.pages.get(number) else { return Ok(None) };
+    let header = &entry.header;
     if header.encoding != Encoding::Dictionary {
         return Ok(None);
     }
     let first = u64::from(header.first_row);
     let relative = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
     let (from, to) = (relative(rows.start), relative(rows.end));
-    let (codes, validity) = inner.decode_codes(group, column, page, &table)?;
+    let page = chunk.page(number, entry);
+    let stored = page.stored()?;
+    page.check_rows()?;
+    let (codes, validity) = page.decode_codes(&stored)?;
     let Some(codes) = codes.get(from..to) else { return Ok(None) };
     let yes = Mask::from_fn(codes.len(), |row| values.get(codes[row] as usize));
     let present = match &validity {
@@ -211,9 +216,9 @@ fn with_rows<T>(
     test: impl FnOnce(&Column) -> T,
 ) -> Result<T, ErrorKind> {
     if inner.is_blob(column) {
-        return Ok(test(&inner.read_rows(group, column, rows)?));
+        return Ok(test(&inner.chunk_reader(group, column).read_rows(rows)?));
     }
-    let table = inner.page_table(group, column)?;
+    let table = inner.chunk_reader(group, column).page_table()?;
     let page = table.page_of(rows.start);
     let decoded = pages.get(inner, group, column, page)?;
     let first = table.pages.get(page).map_or(0, |page| u64::from(page.header.first_row));

@@ -83,12 +83,13 @@ impl Pages {
         if let Some(rows) = self.cached(group, column, page) {
             return Ok(rows);
         }
-        let table = inner.page_table(group, column)?;
+        let chunk = inner.chunk_reader(group, column);
+        let table = chunk.page_table()?;
         let floor = self.floor.load(Ordering::Relaxed);
         // The memory of another page is reused if nothing refers to it, which saves page faults.
         let again = self.lock().take_stale(column, floor).and_then(Arc::into_inner);
         let mut rows = again.map_or_else(|| Column::empty(inner.field(column)), Column::emptied);
-        inner.decode_page(group, column, page, &table, &mut rows)?;
+        chunk.decode_page(page, &table, &mut rows)?;
         let (bytes, rows) = (rows.memory_bytes(), Arc::new(rows));
         let mut cache = self.lock();
         if cache.bytes + bytes > MAX_BYTES {

@@ -8,6 +8,7 @@ use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::bounds::Bounds;
 use crate::predicate::{Comparison, Leaf, Mask, Predicate, Summary, TriState};
+use crate::prune::bloom::Bloom;
 use crate::scalar::Scalar;
 use crate::schema::Type;
 use crate::wire::footer::Zone;
@@ -246,11 +247,12 @@ struct ColumnPages {
 
 impl ColumnPages {
     fn plan(inner: &Inner, group: usize, column: usize, predicate: &Predicate) -> Result<Self, ErrorKind> {
-        let table = inner.page_table(group, column)?;
+        let reader = inner.chunk_reader(group, column);
+        let table = reader.page_table()?;
         let kind = inner.field(column).scalar();
         let sort_key = inner.field(column).sort_key && inner.header.has(file_flags::SORTED);
         let index = if sort_key && inner.chunk(group, column)?.page_index.is_some() {
-            Some(inner.key_index(group, column)?)
+            Some(reader.key_index()?)
         } else {
             None
         };
@@ -271,8 +273,8 @@ impl ColumnPages {
                 summary.bounds = scalars(kind, zone);
                 summary.exact = true;
             } else if entry.header.has(page_flags::BOUNDS) {
-                let page = inner.page(group, column, number, entry);
-                if let Some(bounds) = page.split_bounds(&inner.stored_page(&page)?)?.0 {
+                let page = reader.page(number, entry);
+                if let Some(bounds) = page.split_bounds(&page.stored()?)?.0 {
                     summary.nan = bounds.has_nan;
                     summary.exact = bounds.min_exact && bounds.max_exact;
                     summary.bounds = from_bounds(kind, &bounds);
@@ -373,6 +375,6 @@ fn filtered_out(
     let chunk = inner.chunk(group, column)?;
     let number = chunk.bloom.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());
     // An unreadable filter is ignored.
-    let Some(filter) = number.and_then(|index| inner.bloom(index).ok()) else { return Ok(false) };
+    let Some(filter) = number.and_then(|index| Bloom::read(inner, index).ok()) else { return Ok(false) };
     Ok(!members.into_iter().any(|value| filter.may_contain(value)))
 }

@@ -6,57 +6,55 @@ use tercet_core::Reason;
 
 use super::Part;
 use crate::block_codec::fault;
-use crate::chunk::{PageTable, number};
+use crate::chunk::{ChunkReader, PageTable};
 use crate::column::{Column, Values, each_values};
-use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::bounds::Bounds;
-use crate::page::decode::Page;
+use crate::page::decode::PageReader;
 use crate::prune::bloom::Bloom;
-use crate::region::Region;
 use crate::scalar::Scalar;
-use crate::schema::Type;
+use crate::schema::{Field, Type};
 use crate::wire::footer::Zone;
-use crate::wire::ids::{Codec, Encoding, Kind, file_flags, offers, page_flags, requires};
+use crate::wire::ids::{Codec, Encoding, file_flags, page_flags, requires};
 
-impl Inner {
+impl ChunkReader<'_> {
     /// Verifies the checksum of every page of a chunk.
-    pub(super) fn shallow_chunk(&self, group: usize, column: usize) -> Part {
+    pub(super) fn verify_pages(&self) -> Part {
         let mut part = Part::default();
-        let Some(table) = self.start(group, column, &mut part) else { return part };
+        let Some(table) = self.start(&mut part) else { return part };
         for (index, entry) in table.pages.iter().enumerate() {
-            let page = self.page(group, column, index, entry);
+            let page = self.page(index, entry);
             let seen = page.check_header().and_then(|()| page.check_encoding());
-            let seen = seen.and_then(|()| page.check_sizes(&self.stored_page(&page)?));
+            let seen = seen.and_then(|()| page.check_sizes(&page.stored()?));
             part.faults.extend(seen.err());
-            part.requires |= self.required(&page);
+            part.requires |= required(&page, self.field());
         }
         part
     }
 
     /// Decodes every page of a chunk and compares its values with zone map, page statistics, bloom filter and sort order.
-    pub(super) fn deep_chunk(&self, group: usize, column: usize) -> Part {
+    pub(super) fn verify_values(&self) -> Part {
         let mut part = Part::default();
-        let Some(table) = self.start(group, column, &mut part) else { return part };
-        let Ok(chunk) = self.chunk(group, column) else { return part };
-        let field = self.field(column);
-        let region = Region::Chunk { group: number(group), column: number(column) };
-        let zone = chunk.zone.as_ref().filter(|zone| self.trusted(field.scalar(), chunk.pages, zone));
-        let sorted = field.sort_key && self.header.has(file_flags::SORTED);
-        let index = if sorted { self.key_index(group, column).ok() } else { None };
+        let Some(table) = self.start(&mut part) else { return part };
+        let Ok(chunk) = self.entry() else { return part };
+        let field = self.field();
+        let region = self.region();
+        let zone = chunk.zone.as_ref().filter(|zone| self.inner().trusted(field.scalar(), chunk.pages, zone));
+        let sorted = field.sort_key && self.inner().header.has(file_flags::SORTED);
+        let index = if sorted { self.key_index().ok() } else { None };
         let mut last: Option<Scalar> = None;
         for (number, entry) in table.pages.iter().enumerate() {
-            let page = self.page(group, column, number, entry);
-            part.requires |= self.required(&page);
+            let page = self.page(number, entry);
+            part.requires |= required(&page, self.field());
             let mut rows = Column::empty(field);
-            let stored = match self.stored_page(&page) {
+            let stored = match page.stored() {
                 Ok(stored) => stored,
                 Err(fault) => {
                     part.faults.push(fault);
                     continue;
                 }
             };
-            if let Err(fault) = self.check_rows(&page).and_then(|()| page.decode(&stored, &mut rows)) {
+            if let Err(fault) = page.check_rows().and_then(|()| page.decode(&stored, &mut rows)) {
                 part.faults.push(fault);
                 continue;
             }
@@ -78,12 +76,13 @@ impl Inner {
             if sorted && !ascends(&rows, &mut last) {
                 broken("the rows are sorted by the sort key");
             }
-            if let Some(false) = self.filter_holds(chunk.bloom, &rows) {
+            if let Some(false) = filter_holds(self.inner(), chunk.bloom, &rows) {
                 broken("the bloom filter contains every value");
             }
         }
         if sorted
-            && let (Some(bounds), Some(zone)) = (&self.footer.groups[group].bounds, &chunk.zone)
+            && let (Some(bounds), Some(zone)) =
+                (&self.inner().footer.groups[self.group()].bounds, &chunk.zone)
             && bounds != zone
         {
             let reason =
@@ -93,16 +92,16 @@ impl Inner {
         part
     }
 
-    fn start(&self, group: usize, column: usize, part: &mut Part) -> Option<std::sync::Arc<PageTable>> {
-        let field = self.field(column);
+    fn start(&self, part: &mut Part) -> Option<std::sync::Arc<PageTable>> {
+        let field = self.field();
         if field.sort_key
-            && self.header.has(file_flags::SORTED)
-            && self.chunk(group, column).is_ok_and(|chunk| chunk.page_index.is_some())
+            && self.inner().header.has(file_flags::SORTED)
+            && self.entry().is_ok_and(|chunk| chunk.page_index.is_some())
         {
             part.records += 1;
-            part.faults.extend(self.key_index(group, column).err());
+            part.faults.extend(self.key_index().err());
         }
-        match self.page_table(group, column) {
+        match self.page_table() {
             Ok(table) => {
                 part.pages += table.pages.len() as u64;
                 Some(table)
@@ -113,41 +112,31 @@ impl Inner {
             }
         }
     }
+}
 
-    /// Whether a zone is reliable; zones of floats only if NaN is excluded or there is a single page.
-    pub(crate) fn trusted(&self, kind: Type, pages: u64, zone: &Zone) -> bool {
-        if !kind.is_float() {
-            return true;
+/// The features that a page requires.
+fn required(page: &PageReader<'_>, field: &Field) -> u64 {
+    let mut bits = match page.header.codec {
+        Codec::Lz4 => requires::LZ4,
+        Codec::ZstdDict => requires::ZSTD_DICT,
+        Codec::None if page.header.has(page_flags::BOUNDS) => requires::BOUNDS,
+        _ => 0,
+    };
+    bits |= match page.header.encoding {
+        Encoding::Dictionary => requires::DICTIONARY,
+        Encoding::Fsst => requires::FSST,
+        Encoding::Rle | Encoding::BitpackFor | Encoding::Delta if field.scalar().is_float() => {
+            requires::FLOAT
         }
-        let number = |bytes: &[u8]| Scalar::from_bytes(kind, bytes).is_some_and(|value| !value.is_nan());
-        number(&zone.min) && number(&zone.max) && (pages == 1 || self.offers(offers::FLOAT_ZONES))
+        _ => 0,
+    };
+    if page.header.has(page_flags::SPLIT) {
+        bits |= requires::FLOAT;
     }
-
-    /// The features that a page requires.
-    fn required(&self, page: &Page<'_>) -> u64 {
-        let field = self.field(page.column);
-        let mut bits = match page.header.codec {
-            Codec::Lz4 => requires::LZ4,
-            Codec::ZstdDict => requires::ZSTD_DICT,
-            Codec::None if page.header.has(page_flags::BOUNDS) => requires::BOUNDS,
-            _ => 0,
-        };
-        bits |= match page.header.encoding {
-            Encoding::Dictionary => requires::DICTIONARY,
-            Encoding::Fsst => requires::FSST,
-            Encoding::Rle | Encoding::BitpackFor | Encoding::Delta if field.scalar().is_float() => {
-                requires::FLOAT
-            }
-            _ => 0,
-        };
-        if page.header.has(page_flags::SPLIT) {
-            bits |= requires::FLOAT;
-        }
-        if field.kind == Type::List {
-            bits |= requires::LIST;
-        }
-        bits
+    if field.kind == Type::List {
+        bits |= requires::LIST;
     }
+    bits
 }
 
 /// The values that zones cover: list elements, otherwise rows.
@@ -222,23 +211,10 @@ fn ascends(rows: &Column, last: &mut Option<Scalar>) -> bool {
     well
 }
 
-impl Inner {
-    /// Whether the bloom filter of a chunk contains every value of a page; `None` without a readable filter.
-    fn filter_holds(&self, bloom: Option<u64>, rows: &Column) -> Option<bool> {
-        let index = usize::try_from(bloom?.checked_sub(1)?).ok()?;
-        let filter = self.bloom(index).ok()?;
-        let values = scalars(rows);
-        Some((0..values.len()).filter_map(|row| values.scalar(row)).all(|value| filter.may_contain(&value)))
-    }
-
-    /// A bloom filter.
-    pub(crate) fn bloom(&self, index: usize) -> Result<Bloom, ErrorKind> {
-        let region = Region::Bloom { index: number(index) };
-        let Some(entry) = self.footer.indexes.get(index) else {
-            let reason = Reason::OutOfRange { found: index as u64, allowed: "the number of a bloom filter" };
-            return Err(fault(region, "bloom_ref", 0, 0, reason));
-        };
-        let record = self.record(region, entry.offset, Kind::Index)?;
-        Ok(Bloom::parse(region, record.span.start(), &record.stored)?)
-    }
+/// Whether the bloom filter of a chunk contains every value of a page; `None` without a readable filter.
+fn filter_holds(inner: &Inner, bloom: Option<u64>, rows: &Column) -> Option<bool> {
+    let index = usize::try_from(bloom?.checked_sub(1)?).ok()?;
+    let filter = Bloom::read(inner, index).ok()?;
+    let values = scalars(rows);
+    Some((0..values.len()).filter_map(|row| values.scalar(row)).all(|value| filter.may_contain(&value)))
 }

@@ -5,7 +5,7 @@ use tercet_codec::ints;
 use tercet_core::limits::check_limit;
 use tercet_core::{FieldReader, Reason};
 
-use super::{Page, scheme, spread};
+use super::{PageReader, scheme, spread};
 use crate::column::{Bitmap, Column, Values};
 use crate::error::ErrorKind;
 use crate::schema::Type;
@@ -15,7 +15,7 @@ use crate::wire::ids::Encoding;
 /// Maximum number of elements in one page.
 const MAX_ELEMENTS: u64 = 1 << 24;
 
-impl Page<'_> {
+impl PageReader<'_> {
     /// Appends `n` lists that fill `body`.
     pub(super) fn lists(&self, body: &Bytes, n: usize, out: &mut Column) -> Result<(), ErrorKind> {
         let Values::List(out) = &mut out.values else { return Ok(()) };

@@ -9,7 +9,7 @@ use tercet_codec::ints::{self, Scheme};
 use tercet_codec::varint;
 use tercet_core::Reason;
 
-use super::{Page, as_bits, is_stream_type, scheme, take};
+use super::{PageReader, as_bits, is_stream_type, scheme, take};
 use crate::column::{Column, Strings, Values};
 use crate::error::ErrorKind;
 use crate::schema::Type;
@@ -18,7 +18,7 @@ use crate::wire::ids::{Encoding, page_flags};
 /// If at least one row in this many is requested, the entire page is decoded: the vector kernels are faster.
 const FULL_DECODE_RATIO: usize = 8;
 
-impl Page<'_> {
+impl PageReader<'_> {
     /// Appends rows of the page, ascending and relative to its first row, to `out`. The checksum of `stored` is already
     /// verified.
     pub(crate) fn pick(&self, stored: &Bytes, rows: &[usize], out: &mut Column) -> Result<(), ErrorKind> {

@@ -6,7 +6,7 @@ use tercet_codec::{CodecError, varint};
 use tercet_core::limits::check_limit;
 use tercet_core::{FieldReader, Reason};
 
-use super::{Page, scheme};
+use super::{PageReader, scheme};
 use crate::column::{Bitmap, Strings, Values, View};
 use crate::error::ErrorKind;
 use crate::wire::cursor::Varints as _;
@@ -71,7 +71,7 @@ pub(super) fn take(dictionary: &Strings, codes: &[u32], out: &mut Strings) {
     out.push_views(codes.iter().map(|code| View { buffer, ..views[*code as usize] }));
 }
 
-impl Page<'_> {
+impl PageReader<'_> {
     /// Appends `n` FSST-encoded values.
     pub(super) fn fsst(&self, body: &Bytes, n: usize, out: &mut Values) -> Result<(), ErrorKind> {
         let symbols = self.inner.symbols(self.column, (self.region, self.offset + 1))?;
