@@ -16,7 +16,7 @@
 //!
 //! One page in [`MEASURED_PAGES`] of a column is measured: a sample of it is compressed in both encodings, and where the
 //! samples differ little ([`CLEARLY_BETTER_PERCENT`]) the entire page is. The shorter encoding is used until the next measured
-//! page. Without a codec the shorter payload wins. In both cases FSST must make the payload shorter, including the symbol
+//! page, and so is a dictionary whose payload is less than half as long. Without a codec the shorter payload wins. In both cases FSST must make the payload shorter, including the symbol
 //! table for the first page that uses it.
 
 use bytes::Bytes;
@@ -91,9 +91,10 @@ impl StringEncoder {
         let Some(compressor) = self.compressor.as_ref().filter(|_| plain_len <= MAX_PAGE_BYTES) else {
             return Ok(None);
         };
-        let measured = compressor.codec != Codec::None && self.since.is_multiple_of(MEASURED_PAGES);
+        let is_due = self.since.is_multiple_of(MEASURED_PAGES);
+        let measured = is_due && compressor.codec != Codec::None;
         self.since = self.since.wrapping_add(1);
-        if !measured && !self.is_worthwhile {
+        if !is_due && !self.is_worthwhile {
             return Ok(None);
         }
         let symbols = self.symbols.get_or_insert_with(|| Symbols::train(values.iter().copied()));
@@ -105,6 +106,8 @@ impl StringEncoder {
             if !self.is_worthwhile {
                 return Ok(None);
             }
+        } else if is_due {
+            self.is_worthwhile = true;
         }
         let bytes = with_fsst(symbols, values)?;
         // The first page that uses the table also stores it.
@@ -207,6 +210,11 @@ pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> 
     if let (Some(dictionary), Some(trial)) = (&mut tools.values, trial) {
         // Ties: PLAIN, then DICTIONARY, then FSST.
         if coded.as_ref().is_none_or(|coded| trial.bytes <= coded.bytes.len() as u64) {
+            // Far behind the dictionary: not tried until the next measurement.
+            let is_far = |coded: &Coded| coded.bytes.len() as u64 > trial.bytes.saturating_mul(2);
+            if coded.as_ref().is_some_and(is_far) {
+                tools.text.is_worthwhile = false;
+            }
             dictionary.keep(&trial, out)?;
             return Ok(Stream::new(Encoding::Dictionary, bounds));
         }
