@@ -43,6 +43,7 @@ mod half;
 mod ipc;
 pub mod options;
 mod parquet_file;
+mod parquet_writer;
 pub mod read;
 mod source;
 mod string_arrays;

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef, TimeUnit};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -20,17 +18,9 @@ use crate::dictionary::Dictionary;
 use crate::error::{Error, ErrorKind, UnsupportedColumn, ValueError};
 use crate::from_arrow::RowError;
 use crate::parquet_file::types;
+use crate::parquet_writer::ParquetWriter;
 use crate::read::Format;
 use crate::table::{StringLayout, Table};
-
-/// Maximum rows and bytes of a Parquet row group.
-const GROUP_ROWS: usize = 1 << 20;
-const GROUP_BYTES: usize = 128 << 20;
-/// Bytes of the unfinished pages of all columns …
-const COLUMNS_BYTES: usize = 64 << 20;
-/// … but each has at least this size, and at most the default.
-const MIN_PAGE_BYTES: usize = 16 << 10;
-const MAX_PAGE_BYTES: usize = 1 << 20;
 
 /// Maximum bytes of strings per column that are written at once.
 const PIECE_BYTES: u64 = 64 << 20;
@@ -68,7 +58,7 @@ enum Change {
 }
 
 enum FormatWriter<W: Write + Send> {
-    Parquet(Box<ArrowWriter<W>>),
+    Parquet(Box<ParquetWriter<W>>),
     File(Box<FileWriter<W>>),
     Stream(Box<StreamWriter<W>>),
 }
@@ -107,11 +97,7 @@ impl<W: Write + Send> TableWriter<W> {
                 }
                 changes = schema.fields().iter().map(|field| change(field.data_type())).collect();
                 schema = types::parquet_arrow_schema(&schema);
-                let descriptor =
-                    types::descriptor(&schema).map_err(|error| parquet_write_error(name, error))?;
-                let options = ArrowWriterOptions::new().with_properties(properties(&schema));
-                let options = options.with_parquet_schema(descriptor);
-                let writer = ArrowWriter::try_new_with_options(out, Arc::clone(&schema), options);
+                let writer = ParquetWriter::new(out, &schema, properties(&schema));
                 FormatWriter::Parquet(Box::new(writer.map_err(|error| parquet_write_error(name, error))?))
             }
             Format::ArrowFile => {
@@ -231,7 +217,7 @@ impl<W: Write + Send> TableWriter<W> {
         let Self { name, writer, rows, .. } = self;
         let output = match writer {
             FormatWriter::Parquet(writer) => {
-                writer.into_inner().map_err(|error| parquet_write_error(&name, error))?
+                writer.finish().map_err(|error| parquet_write_error(&name, error))?
             }
             FormatWriter::File(writer) => {
                 writer.into_inner().map_err(|error| arrow_write_error(&name, error))?
@@ -308,17 +294,11 @@ fn properties(schema: &SchemaRef) -> WriterProperties {
     let mut pairs: Vec<KeyValue> =
         schema.metadata().iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
     pairs.sort_by(|a, b| a.key.cmp(&b.key));
-    // Every column has a dictionary and a page in memory, with hash tables of a few times their size.
-    let share = (COLUMNS_BYTES / schema.fields().len().max(1)).clamp(MIN_PAGE_BYTES, MAX_PAGE_BYTES);
     WriterProperties::builder()
-        .set_dictionary_page_size_limit(share)
-        .set_data_page_size_limit(share)
         .set_coerce_types(true)
         .set_key_value_metadata(Some(pairs).filter(|pairs| !pairs.is_empty()))
         .set_created_by(concat!("tercet ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
-        .set_max_row_group_bytes(Some(GROUP_BYTES))
         .build()
 }
 

@@ -75,14 +75,16 @@ impl Iterator for Chunks {
         }
         let pages = SerializedPageReader::new(Arc::clone(&self.reader), chunk, rows, None);
         let check = PageCheck::new(chunk.column_descr(), chunk.num_values());
-        Some(pages.map(|inner| Box::new(Pages { inner, check }) as Box<dyn PageReader>))
+        Some(pages.map(|inner| Box::new(Pages { inner: Some(inner), check }) as Box<dyn PageReader>))
     }
 }
 
 impl PageIterator for Chunks {}
 
+/// The pages of a column chunk.
 struct Pages {
-    inner: SerializedPageReader<Checked>,
+    /// Has a decompressor, of about 200 KB for Zstandard, so it is dropped after the last page: tables may have thousands of columns.
+    inner: Option<SerializedPageReader<Checked>>,
     check: PageCheck,
 }
 
@@ -96,23 +98,28 @@ impl Iterator for Pages {
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.inner.get_next_page()?;
+        let Some(inner) = &mut self.inner else { return Ok(None) };
+        let page = inner.get_next_page()?;
         if let Some(page) = &page {
             self.check.check(page).map_err(ParquetError::General)?;
+        }
+        // Errors of the next header are reported when its page is read.
+        if page.is_none() || matches!(inner.peek_next_page(), Ok(None)) {
+            self.inner = None;
         }
         Ok(page)
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.inner.peek_next_page()
+        self.inner.as_mut().map_or(Ok(None), PageReader::peek_next_page)
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
-        self.inner.skip_next_page()
+        self.inner.as_mut().map_or(Ok(()), PageReader::skip_next_page)
     }
 
     fn at_record_boundary(&mut self) -> Result<bool> {
-        self.inner.at_record_boundary()
+        self.inner.as_mut().map_or(Ok(true), PageReader::at_record_boundary)
     }
 }
 
