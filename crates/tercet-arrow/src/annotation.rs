@@ -10,6 +10,7 @@
 //! | `arrow.element:COLUMN` | the metadata of the list elements |
 //! | `arrow.metadata` | the metadata of the Arrow schema |
 
+use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 use arrow_schema::{DataType, TimeUnit};
 use tercet_tatami::Type;
 use tercet_tatami::logical_type::{DictionaryKey, Unit, ValueType};
@@ -119,7 +120,8 @@ pub(crate) fn arrow_type(value: &ValueType) -> DataType {
     match value {
         ValueType::Null => DataType::Null,
         ValueType::Float16 => DataType::Float16,
-        ValueType::Utf8 => DataType::Utf8View,
+        ValueType::Utf8 | ValueType::Json | ValueType::Enum => DataType::Utf8View,
+        ValueType::Uuid => DataType::FixedSizeBinary(16),
         ValueType::Date32 => DataType::Date32,
         ValueType::Date64 => DataType::Date64,
         ValueType::Time(unit @ (Unit::Seconds | Unit::Millis)) => DataType::Time32(time_unit(*unit)),
@@ -136,6 +138,29 @@ pub(crate) fn arrow_type(value: &ValueType) -> DataType {
     }
 }
 
+/// Metadata key for a Parquet logical type that has neither Arrow type nor extension type.
+pub(crate) const PARQUET_LOGICAL_TYPE: &str = "PARQUET:logical_type";
+
+/// The metadata of values with an extension type, and of enums.
+pub(crate) fn extension_metadata(value: &ValueType) -> Option<(&'static str, &'static str)> {
+    match value {
+        ValueType::Uuid => Some((EXTENSION_TYPE_NAME_KEY, "arrow.uuid")),
+        ValueType::Json => Some((EXTENSION_TYPE_NAME_KEY, "arrow.json")),
+        ValueType::Enum => Some((PARQUET_LOGICAL_TYPE, "ENUM")),
+        _ => None,
+    }
+}
+
+/// The extension type that metadata names, if it fits the values.
+pub(crate) fn extension(metadata: &Metadata, kind: &DataType) -> Option<ValueType> {
+    let found = [ValueType::Uuid, ValueType::Json, ValueType::Enum].into_iter().find(|value| {
+        extension_metadata(value)
+            .is_some_and(|(key, name)| metadata.get(key).is_some_and(|found| found == name))
+    })?;
+    let fits = *kind == arrow_type(&found) || (found == ValueType::Enum && *kind == DataType::BinaryView);
+    fits.then_some(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +173,22 @@ mod tests {
         assert_eq!(parse_metadata("[1]"), None);
         assert_eq!(annotated_column("arrow.metadata:a:b"), Some("a:b"));
         assert_eq!(annotated_column(METADATA), None);
+    }
+
+    #[test]
+    fn extension_types_are_named_by_metadata() {
+        for (value, kind) in [
+            (ValueType::Uuid, DataType::FixedSizeBinary(16)),
+            (ValueType::Json, DataType::Utf8View),
+            (ValueType::Enum, DataType::Utf8View),
+            (ValueType::Enum, DataType::BinaryView),
+        ] {
+            let (key, name) = extension_metadata(&value).unwrap();
+            let metadata = Metadata::from([(key.to_owned(), name.to_owned())]);
+            assert_eq!(extension(&metadata, &kind), Some(value));
+            assert_eq!(extension(&metadata, &DataType::Int32), None);
+            assert_eq!(extension(&Metadata::new(), &kind), None);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, TimeUnit};
-use tercet_tatami::logical_type::Annotation;
+use tercet_tatami::logical_type::{Annotation, ValueType};
 use tercet_tatami::{Field, Type};
 
 use crate::annotation;
@@ -47,9 +47,15 @@ impl ArrowType {
                 out.dictionary = annotation::dictionary_key(self.is_ordered, key);
                 out.value = plain(value);
             }
-            value => out.value = plain(value),
+            value => out.value = self.extension(column).or_else(|| plain(value)),
         }
         (out != Annotation::default()).then(|| out.to_string())
+    }
+
+    /// UUID, JSON or enum, by the metadata of the values.
+    fn extension(&self, column: &Field) -> Option<ValueType> {
+        let metadata = if column.kind == Type::List { &self.element_metadata } else { &self.metadata };
+        annotation::extension(metadata, &self.value)
     }
 
     /// Parses an annotation; `None` if it does not fit the stored type.
@@ -59,7 +65,12 @@ impl ArrowType {
         if len.is_some() && column.kind != Type::List {
             return None;
         }
-        let value = value.map_or(default_arrow_type, |value| annotation::arrow_type(&value));
+        let extension = value.as_ref().and_then(annotation::extension_metadata);
+        let value = match value {
+            // Parquet files without Arrow schema have the names of enumerations as bytes.
+            Some(ValueType::Enum) if column.scalar() == Type::Bytes => DataType::BinaryView,
+            value => value.map_or(default_arrow_type, |value| annotation::arrow_type(&value)),
+        };
         let (is_ordered, value) = match dictionary {
             None => (false, value),
             Some(key) => {
@@ -67,7 +78,13 @@ impl ArrowType {
                 (key.is_ordered, DataType::Dictionary(Box::new(kind), Box::new(value)))
             }
         };
-        can_store(column.scalar(), &value).then_some(Self { is_ordered, len, ..Self::new(value) })
+        let mut out = Self { is_ordered, len, ..Self::new(value) };
+        if let Some((key, name)) = extension {
+            let metadata =
+                if column.kind == Type::List { &mut out.element_metadata } else { &mut out.metadata };
+            metadata.insert(key.to_owned(), name.to_owned());
+        }
+        can_store(column.scalar(), &out.value).then_some(out)
     }
 
     /// The Arrow field of a column.

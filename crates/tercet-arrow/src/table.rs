@@ -116,8 +116,8 @@ impl Table {
                     Error::new(Arc::clone(name), kind)
                 })?,
             };
-            arrow_type.metadata = metadata(&annotation::metadata_key(&field.name));
-            arrow_type.element_metadata = metadata(&annotation::element_key(&field.name));
+            arrow_type.metadata.extend(metadata(&annotation::metadata_key(&field.name)));
+            arrow_type.element_metadata.extend(metadata(&annotation::element_key(&field.name)));
             arrow_types.push(arrow_type);
         }
         let mut table = Self::new(name, fields, arrow_types, Conversion::default())?;

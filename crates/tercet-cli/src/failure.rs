@@ -116,12 +116,6 @@ impl Failure {
         Self::new(Class::Io, format!("{what}: {error}"))
     }
 
-    /// The system refused a thread.
-    #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
-    pub(crate) fn no_thread(error: io::Error) -> Self {
-        Self::io("cannot start a thread", &error).with_hint("raise the limit of processes (`ulimit -u`)")
-    }
-
     /// An error of writing to standard output.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -33,11 +33,14 @@
 mod build;
 mod cells;
 mod chunks;
+#[cfg(any(unix, windows))]
+mod create;
 mod csv;
 mod dialect;
 mod error;
 mod format;
 mod infer;
+mod ingest;
 mod json;
 mod lines;
 mod moment;
@@ -50,9 +53,12 @@ mod table;
 mod text_table;
 mod token;
 
+#[cfg(any(unix, windows))]
+pub use create::{IngestOptions, create};
 pub use dialect::{CsvOptions, Dialect};
 pub use error::{Error, ErrorKind, NonText};
 pub use format::{Compression, Detected, TableFormat, detect};
+pub use ingest::{IngestError, rejected_row, transfer};
 pub use json::Nested;
 pub use parsed::Batch;
 pub use reject::{OnError, Reject};

@@ -303,6 +303,21 @@ pub enum BatchError {
         /// Its elements.
         elements: u64,
     },
+    /// A list of another length than the lists of its column.
+    #[error(
+        "column `{}`, row {row} of the batch: {elements} elements in a column of lists of {expected}",
+        escape::name(column)
+    )]
+    ListLength {
+        /// The column.
+        column: Box<str>,
+        /// The row of the batch.
+        row: u64,
+        /// The length of the lists.
+        expected: u64,
+        /// The elements of this one.
+        elements: u64,
+    },
     /// Rows that are not sorted by the sort key.
     #[error("sort key `{}`, row {row} of the file is less than the previous row", escape::name(column))]
     Unsorted {

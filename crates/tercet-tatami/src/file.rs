@@ -25,7 +25,7 @@ use crate::block_codec::fault;
 use crate::chunk::{ChunkReader, PageTable};
 use crate::dictionary::Dictionaries;
 use crate::error::{Error, ErrorKind};
-use crate::logical_type::LogicalType;
+use crate::logical_type::{Annotation, LogicalType};
 use crate::pool::Pool;
 use crate::prune::key::PageIndex;
 use crate::region::Region;
@@ -231,7 +231,13 @@ impl File {
         &self.inner.footer.schema
     }
 
-    /// The logical types of the columns, from annotations in the footer.
+    /// The annotations of the columns in the footer: logical types, dictionaries, lengths of fixed-size lists.
+    pub fn annotations(&self) -> Vec<Option<Annotation>> {
+        let pairs = &self.footer().pairs;
+        self.schema().fields().iter().map(|field| Annotation::for_field(field, pairs)).collect()
+    }
+
+    /// The logical types of the values of the columns, from annotations in the footer.
     pub fn logical_types(&self) -> Vec<Option<LogicalType>> {
         LogicalType::for_fields(self.schema().fields(), &self.footer().pairs)
     }

@@ -47,7 +47,7 @@ use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 
 use crate::column::Column;
 use crate::error::{Error, ErrorKind, OptionsError};
-use crate::logical_type::LogicalType;
+use crate::logical_type::{Annotation, LogicalType};
 use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::search::inverted::Inverted;
 use crate::wire::footer;
@@ -91,6 +91,8 @@ pub struct Writer<S> {
     columns: Vec<ColumnWriter>,
     blobs: Vec<BlobRuns>,
     order: Option<Order>,
+    /// The length of the lists of each column, from its annotation.
+    fixed_lengths: Vec<Option<u64>>,
     groups: Vec<footer::Group>,
     blooms: Spool,
     /// Offsets are relative to the spool until the file is finished.
@@ -160,6 +162,11 @@ impl<S: Sink> Writer<S> {
             .iter()
             .map(|column| BlobRuns::new(*column, blob_columns.len(), directory, &options))
             .collect();
+        let fixed_len = |field: &Field| {
+            let annotation = Annotation::for_field(field, &options.metadata)?;
+            annotation.fixed_len.and_then(|len| u64::try_from(len).ok()).filter(|_| field.kind == Type::List)
+        };
+        let fixed_lengths = schema.fields().iter().map(fixed_len).collect();
         Ok(Self {
             name,
             sink,
@@ -173,6 +180,7 @@ impl<S: Sink> Writer<S> {
                 .collect(),
             blobs,
             order: schema.sort_key().filter(|_| options.require_sorted).map(Order::new),
+            fixed_lengths,
             groups: Vec::new(),
             blooms: Spool::new(directory),
             indexes: Vec::new(),
@@ -216,6 +224,7 @@ impl<S: Sink> Writer<S> {
     pub(crate) fn append_batch(&mut self, batch: &[Column]) -> Result<(), ErrorKind> {
         self.check_usable()?;
         let rows = batch_validation::batch(&self.schema, batch)?;
+        batch_validation::fixed_lengths(&self.schema, &self.fixed_lengths, batch)?;
         if let Some(order) = &mut self.order {
             order.check(&self.schema, batch, self.rows)?;
         }

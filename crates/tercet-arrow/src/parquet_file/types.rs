@@ -14,10 +14,8 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
+use crate::annotation::PARQUET_LOGICAL_TYPE as LOGICAL_TYPE;
 use crate::ipc;
-
-/// Metadata key for a Parquet logical type that has neither Arrow type nor extension type.
-const LOGICAL_TYPE: &str = "PARQUET:logical_type";
 
 /// Completes the fields that parquet returns: extension types of Parquet logical types, and time zones of timestamps whose unit
 /// Parquet does not have.

@@ -89,7 +89,19 @@ fn parquet_logical_types_are_restored() {
     let file = tatami(writer.into_inner().unwrap(), Format::Parquet);
     let uuid = r#"{"ARROW:extension:metadata":"","ARROW:extension:name":"arrow.uuid"}"#;
     assert_eq!(annotation(&file, "arrow.metadata:id").as_deref(), Some(uuid));
-    assert_eq!(annotation(&file, "arrow.type:id").as_deref(), Some("binary[16]"));
+    let types: Vec<_> = ["id", "doc", "color", "blob"]
+        .map(|name| annotation(&file, &format!("arrow.type:{name}")))
+        .into_iter()
+        .flatten()
+        .collect();
+    assert_eq!(types, ["uuid", "json", "enum"]);
+    use tercet_tatami::{Expr, LogicalType as Logical};
+    let expected = [Some(Logical::Uuid), Some(Logical::Json), Some(Logical::Enum), None];
+    assert_eq!(file.logical_types(), expected);
+    let red = file.scan().filter(&Expr::parse("color = \"red\"").unwrap()).unwrap();
+    assert_eq!(red.count().unwrap(), 1);
+    let id = Expr::parse("id = \"07070707-0707-0707-0707-070707070707\"").unwrap();
+    assert_eq!(file.scan().filter(&id).unwrap().count().unwrap(), 1);
     let back = written(&file, Format::Parquet).unwrap();
     let builder = parquet(&back);
     let kinds: Vec<_> =
@@ -102,6 +114,45 @@ fn parquet_logical_types_are_restored() {
     // Once more, from the file just written.
     let again = written(&tatami(back.clone(), Format::Parquet), Format::Parquet).unwrap();
     assert_eq!(parquet(&again).parquet_schema(), parquet(&back).parquet_schema());
+}
+
+/// Columns that were declared, and have no Arrow metadata, get that of their type.
+#[test]
+fn declared_types_become_extension_types() {
+    use tercet_tatami::{Column, Field, Schema, Strings, Values, Writer, WriterOptions};
+    let schema = Schema::new(vec![
+        Field::new("id", tercet_tatami::Type::Bytes),
+        Field::new("doc", tercet_tatami::Type::String),
+        Field::list("ids", tercet_tatami::Type::Bytes),
+    ])
+    .unwrap();
+    let options = WriterOptions::new()
+        .with_metadata("arrow.type:id", "uuid")
+        .with_metadata("arrow.type:doc", "json")
+        .with_metadata("arrow.type:ids", "fixed_list[1, uuid]");
+    let mut writer = Writer::new(std::io::Cursor::new(Vec::new()), schema, options).unwrap();
+    let ids = || Column::new(Values::Bytes([[7_u8; 16]].iter().collect::<Strings>()));
+    let lists = |ends| {
+        let lists = tercet_tatami::Lists { ends, elements: ids() };
+        Column::new(Values::List(Box::new(lists)))
+    };
+    let doc = || Column::new(Values::Bytes(["{}"].iter().collect::<Strings>()));
+    let two = Column::new(Values::Bytes([[7_u8; 16]; 2].iter().collect::<Strings>()));
+    let docs = Column::new(Values::Bytes(["{}"; 2].iter().collect::<Strings>()));
+    let error = writer.append(&[two, docs, lists(vec![0, 1])]).unwrap_err();
+    assert!(error.to_string().contains("0 elements in a column of lists of 1"), "{error}");
+    writer.append(&[ids(), doc(), lists(vec![1])]).unwrap();
+    let bytes = writer.finish().unwrap().output;
+    let file = File::from_bytes("declared", bytes).unwrap();
+    assert_eq!(file.annotations()[2].as_ref().and_then(|found| found.fixed_len), Some(1));
+    let kinds = |bytes: &Vec<u8>| -> Vec<_> {
+        let builder = parquet(bytes);
+        let columns = builder.parquet_schema().columns().iter();
+        columns.map(|column| column.logical_type_ref().cloned()).collect()
+    };
+    let back = written(&file, Format::Parquet).unwrap();
+    assert_eq!(kinds(&back), [LogicalType::Uuid, LogicalType::Json, LogicalType::Uuid].map(Some));
+    assert_eq!(tatami(back, Format::Parquet).logical_types(), file.logical_types());
 }
 
 #[test]

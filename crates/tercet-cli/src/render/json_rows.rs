@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tercet::core::escape;
+use tercet::tatami::logical_type::is_json;
 use tercet::tatami::{Column, Field, LogicalType, Values};
 
 use super::rows::{LossCounts, RowColumns, Rows, ValueFormat};
@@ -106,6 +107,7 @@ pub(super) fn cell(
         Values::UInt64(v) => integer(v[row], out),
         Values::Float32(v) => float(v[row], losses, out),
         Values::Float64(v) => float(v[row], losses, out),
+        Values::Bytes(v) if format.is_json && json(v.get(row), out) => {}
         Values::Bytes(v) if format.is_text => losses.not_utf8 += u64::from(!text(v.get(row), out)),
         Values::Bytes(v) => bytes(v.get(row), out),
         Values::List(lists) => {
@@ -119,6 +121,29 @@ pub(super) fn cell(
             out.push(b']');
         }
     }
+}
+
+/// Appends JSON text as it is, on one line; false if it is invalid. Characters that [`text`] escapes are in strings only.
+fn json(value: &[u8], out: &mut Vec<u8>) -> bool {
+    let Some(value) = std::str::from_utf8(value).ok().filter(|value| is_json(value.as_bytes())) else {
+        return false;
+    };
+    for character in value.chars() {
+        let mut buffer = [0; 4];
+        let bytes = character.encode_utf8(&mut buffer);
+        match character {
+            '\n' | '\r' => out.push(b' '),
+            '<' | '>' | '&' | '\u{7f}'.. => {
+                let start = out.len();
+                text(bytes.as_bytes(), out);
+                // Without quotes.
+                out.pop();
+                out.remove(start);
+            }
+            _ => out.extend_from_slice(bytes.as_bytes()),
+        }
+    }
+    true
 }
 
 fn integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
@@ -426,7 +451,9 @@ mod tests {
             (Field::new("d", Type::Bytes), Some(decimal)),
             (Field::list("l", Type::Int32), Some(LogicalType::Date32)),
             (Field::new("t", Type::BlobRef), Some(LogicalType::Utf8)),
-            (Field::new("i", Type::TimestampMicros), Some(LogicalType::Timestamp)),
+            (Field::new("i", Type::TimestampMicros), Some(LogicalType::UTC)),
+            (Field::new("j", Type::String), Some(LogicalType::Json)),
+            (Field::new("u", Type::Bytes), Some(LogicalType::Uuid)),
         ];
         let digits: Strings = [(-1250_i128).to_be_bytes(), [0xff; 16]].iter().collect();
         let elements = Column::new(Values::Int32(vec![18_262, i32::MAX]));
@@ -435,13 +462,17 @@ mod tests {
             Column::new(Values::List(Box::new(tercet::tatami::Lists { ends: vec![2, 2], elements }))),
             Column::new(Values::Bytes(["a\"", ""].iter().collect())),
             Column::new(Values::Int64(vec![0, i64::MAX])),
+            Column::new(Values::Bytes(["{\"a\":\n[1e400, \"<\u{202e}\"]}", "{"].iter().collect())),
+            Column::new(Values::Bytes([&[0xab_u8; 16][..], b"a"].iter().collect())),
         ];
         let mut out = Vec::new();
         let mut writer = RowWriter::new(fields.iter().map(|(field, logical_type)| (field, *logical_type)));
         writer.rows(&batch, 0, 2, &mut out);
         let expected = concat!(
-            "{\"d\":-12.50,\"l\":[\"2020-01-01\",2147483647],\"t\":\"a\\\"\",\"i\":\"1970-01-01T00:00:00Z\"}\n",
-            "{\"d\":-0.01,\"l\":[],\"t\":\"\",\"i\":9223372036854775807}\n",
+            "{\"d\":-12.50,\"l\":[\"2020-01-01\",2147483647],\"t\":\"a\\\"\",\"i\":\"1970-01-01T00:00:00Z\",",
+            "\"j\":{\"a\": [1e400, \"\\u003c\\u202e\"]},\"u\":\"abababab-abab-abab-abab-abababababab\"}\n",
+            "{\"d\":-0.01,\"l\":[],\"t\":\"\",\"i\":9223372036854775807,",
+            "\"j\":\"{\",\"u\":\"YQ==\"}\n",
         );
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

@@ -24,6 +24,8 @@ pub(super) struct RowColumn {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ValueFormat {
     pub(super) is_text: bool,
+    /// Strings of JSON, which JSON output contains as they are.
+    pub(super) is_json: bool,
     /// The logical type, unless the stored values are written.
     pub(super) logical_type: Option<LogicalType>,
 }
@@ -59,9 +61,10 @@ impl RowColumns {
     /// The columns with their logical types.
     pub(super) fn new<'a>(columns: impl IntoIterator<Item = (&'a Field, Option<LogicalType>)>) -> Self {
         let column = |(field, logical_type): (&Field, Option<LogicalType>)| {
-            let is_text = field.scalar() == Type::String || logical_type == Some(LogicalType::Utf8);
-            let logical_type = logical_type.filter(|logical_type| *logical_type != LogicalType::Utf8);
-            let format = ValueFormat { is_text, logical_type };
+            let is_text = field.scalar() == Type::String || logical_type.is_some_and(LogicalType::is_text);
+            let is_json = logical_type == Some(LogicalType::Json);
+            let logical_type = logical_type.filter(|logical_type| !logical_type.is_text());
+            let format = ValueFormat { is_text, is_json, logical_type };
             RowColumn { name: field.name.to_string(), format, losses: LossCounts::default() }
         };
         Self { columns: columns.into_iter().map(column).collect() }

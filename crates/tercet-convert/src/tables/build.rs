@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tercet_core::escape;
-use tercet_tatami::logical_type::is_number;
+use tercet_tatami::logical_type::{is_json, is_number};
 use tercet_tatami::{Bitmap, Column, Field, Lists, LogicalType, Scalar, Strings, Type, Values};
 
 use super::cells::{float64, int64};
 use super::infer::{EXACT, is_rounded, parse_bool};
 use super::json;
+use super::moment::{MICROS_OF_DAY, Moment};
 use super::stamp::{stamp, unit};
 use super::token::Token;
 
@@ -25,15 +26,59 @@ pub(super) enum ValueParser {
     Logical(LogicalType),
     /// As a timestamp whose unit has this many nanoseconds; stored as microseconds.
     Stamp(LogicalType, i64),
+    /// As dates or timestamps inferred from JSON strings: other values are rejected.
+    Moment(MomentType),
     /// As the type inferred from a sample: values that would change the type are rejected.
     Inferred,
-    /// As JSON text of any value.
+    /// As the JSON text of any value.
     Json,
     /// Any value is rejected: the type is not known yet.
     Unknown,
 }
 
+/// Dates and timestamps in JSON strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MomentType {
+    Date,
+    Local,
+    Utc,
+}
+
+impl MomentType {
+    /// The stored value of a string.
+    #[inline]
+    pub(super) fn parse(self, text: &[u8]) -> Option<i64> {
+        match (self, Moment::parse(text)?) {
+            (Self::Date, Moment::Date(days)) => Some(days.into()),
+            (Self::Local, Moment::Date(days)) => Some(i64::from(days) * MICROS_OF_DAY),
+            (Self::Local, Moment::Local(micros)) | (Self::Utc, Moment::Utc(micros)) => Some(micros),
+            _ => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Date => "date",
+            Self::Local | Self::Utc => "timestamp",
+        }
+    }
+}
+
 impl ValueParser {
+    /// The parser of a column of JSONL whose type was inferred.
+    pub(super) fn of_inferred(self) -> Self {
+        match self {
+            Self::Plain => Self::Inferred,
+            Self::Logical(LogicalType::Date32) => Self::Moment(MomentType::Date),
+            Self::Logical(LogicalType::LocalTimestamp(_))
+            | Self::Stamp(LogicalType::LocalTimestamp(_), _) => Self::Moment(MomentType::Local),
+            Self::Logical(LogicalType::Timestamp { .. }) | Self::Stamp(LogicalType::Timestamp { .. }, _) => {
+                Self::Moment(MomentType::Utc)
+            }
+            parser => parser,
+        }
+    }
+
     /// The parsers of declared columns.
     pub(super) fn all(fields: &[Field], annotations: &[(String, String)]) -> Vec<Self> {
         let one = |field: &Field| match (
@@ -48,7 +93,8 @@ impl ValueParser {
 
     fn for_field(field: &Field, logical_type: Option<LogicalType>) -> Self {
         match (field.scalar(), logical_type) {
-            (_, Some(LogicalType::Utf8)) => Self::Plain,
+            (_, Some(LogicalType::Utf8 | LogicalType::Enum)) => Self::Plain,
+            (_, Some(LogicalType::Json)) => Self::Json,
             (_, Some(logical_type)) => Self::Logical(logical_type),
             (Type::Bytes | Type::BlobRef, None) => Self::Base64,
             _ => Self::Plain,
@@ -141,7 +187,8 @@ fn push(values: &mut Values, kind: Type, parser: ValueParser, token: Token<'_>) 
             return Ok(8);
         }
         (ValueParser::Unknown, _) => return Err(format!("{} in a column of nulls", display(&token))),
-        (ValueParser::Json, Values::Bytes(v)) => return Ok(json_text(v, &token)),
+        (ValueParser::Json, Values::Bytes(v)) => return json_text(v, &token),
+        (ValueParser::Moment(moment), values) => return push_moment(values, moment, &token),
         (_, Values::List(_)) => {}
         (ValueParser::Logical(logical_type), values) => {
             return push_logical(values, kind, logical_type, &token);
@@ -194,6 +241,22 @@ fn push(values: &mut Values, kind: Type, parser: ValueParser, token: Token<'_>) 
         }
         Values::Bytes(v) => return text(v, kind, parser, &token),
         Values::List(lists) => return list(lists, kind, parser, token),
+    }
+    Ok(8)
+}
+
+/// Adds a date or timestamp of a JSON string.
+fn push_moment(values: &mut Values, moment: MomentType, token: &Token<'_>) -> Result<usize, String> {
+    let wrong = || format!("{} is not a valid {}", display(token), moment.name());
+    let value = match token {
+        Token::Null => 0,
+        Token::Text(text) => moment.parse(text.as_bytes()).ok_or_else(wrong)?,
+        _ => return Err(wrong()),
+    };
+    match values {
+        Values::Int32(v) => v.push(i32::try_from(value).map_err(|_| wrong())?),
+        Values::Int64(v) => v.push(value),
+        _ => return Err(wrong()),
     }
     Ok(8)
 }
@@ -292,7 +355,7 @@ fn time(token: &Token<'_>) -> Result<i64, String> {
         token => return integer(token, Type::TimestampMicros),
     };
     // A quoted number is not a timestamp.
-    let read = (!is_number(text)).then(|| LogicalType::Timestamp.read(Type::TimestampMicros, text)).flatten();
+    let read = (!is_number(text)).then(|| LogicalType::UTC.read(Type::TimestampMicros, text)).flatten();
     match read {
         Some(Scalar::Int64(micros)) => Ok(micros),
         _ => Err(format!(
@@ -324,15 +387,22 @@ fn text(strings: &mut Strings, kind: Type, parser: ValueParser, token: &Token<'_
 }
 
 /// Adds the JSON text of a value.
-fn json_text(strings: &mut Strings, token: &Token<'_>) -> usize {
+fn json_text(strings: &mut Strings, token: &Token<'_>) -> Result<usize, String> {
     let text: Cow<'_, str> = match token {
         Token::Null => "".into(),
         Token::Bool(value) => value.to_string().into(),
+        // A field of CSV.
+        Token::Loose(text) if !is_json(text.as_bytes()) => {
+            return Err(format!("{} is not valid JSON", display(token)));
+        }
         Token::Number(text) | Token::Loose(text) | Token::List(_, text) | Token::Json(text) => (*text).into(),
         Token::Text(text) => serde_json::Value::from(&**text).to_string().into(),
     };
+    if u32::try_from(text.len()).is_err() {
+        return Err("value exceeds 4 GiB".into());
+    }
     strings.push(text.as_bytes());
-    text.len() + 16
+    Ok(text.len() + 16)
 }
 
 /// Whether float64 does not hold a JSON number exactly.

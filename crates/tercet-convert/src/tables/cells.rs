@@ -47,7 +47,7 @@ impl CellParser {
             (Type::Bool, _) => Self::Bool,
             (Type::Int32, Some(LogicalType::Date32)) => Self::Date,
             (Type::Int64, Some(LogicalType::Time(_))) => Self::Time,
-            (Type::TimestampMicros, Some(LogicalType::LocalTimestamp)) => Self::Local,
+            (Type::TimestampMicros, Some(LogicalType::LocalTimestamp(_))) => Self::Local,
             (Type::TimestampMicros, _) => Self::Utc,
             _ => Self::Text,
         }

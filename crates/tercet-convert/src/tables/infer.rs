@@ -1,5 +1,6 @@
 //! Schema inference from values.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use tercet_core::escape;
@@ -59,6 +60,8 @@ struct Seen {
     time_at: Option<u64>,
     local_at: Option<u64>,
     utc_at: Option<u64>,
+    /// A date or timestamp in a JSON string.
+    quoted_at: Option<u64>,
     /// A spelling of null.
     token_at: Option<u64>,
     negative_at: Option<u64>,
@@ -199,7 +202,7 @@ impl Inference {
     pub(super) fn see(&mut self, column: usize, token: &Token<'_>, line: u64) {
         if let Some((_, seen)) = self.columns.get_mut(column) {
             seen.rows += 1;
-            seen.see(token, line);
+            seen.see(token, line, false);
         }
     }
 
@@ -240,6 +243,7 @@ impl Inference {
             names.range(path.as_str()..).next().is_some_and(|other| other.starts_with(&path))
         };
         for (name, seen) in &self.columns {
+            let seen = seen.settled();
             // A null in place of an object.
             if seen.is_unknown() && has_members(name) {
                 continue;
@@ -259,18 +263,24 @@ impl Inference {
 }
 
 impl Seen {
-    fn see(&mut self, token: &Token<'_>, line: u64) {
+    fn see(&mut self, token: &Token<'_>, line: u64, is_element: bool) {
         match token {
             Token::Null => self.nulls = true,
             Token::Bool(_) => record_line(&mut self.bool_at, line),
             Token::Number(text) => self.number(text, line),
-            Token::Text(_) => record_line(&mut self.text_at, line),
+            Token::Text(text) => match Moment::parse(text.as_bytes()).filter(|_| !is_element) {
+                Some(moment @ (Moment::Date(_) | Moment::Local(_) | Moment::Utc(_))) => {
+                    record_line(&mut self.quoted_at, line);
+                    record_line(self.moment(moment), line);
+                }
+                _ => record_line(&mut self.text_at, line),
+            },
             Token::Json(_) => record_line(&mut self.json_at, line),
             Token::List(elements, _) => {
                 record_line(&mut self.list_at, line);
                 let element = self.element.get_or_insert_default();
                 for token in elements {
-                    element.see(token, line);
+                    element.see(token, line, true);
                 }
             }
             Token::Loose(text) => self.loose(text, line),
@@ -308,13 +318,30 @@ impl Seen {
             Loose::Number => return self.number(text, line),
             Loose::Special => &mut self.float_at,
             Loose::Token => &mut self.token_at,
-            Loose::Moment(Moment::Date(_)) => &mut self.date_at,
-            Loose::Moment(Moment::Time(_)) => &mut self.time_at,
-            Loose::Moment(Moment::Local(_)) => &mut self.local_at,
-            Loose::Moment(Moment::Utc(_)) => &mut self.utc_at,
+            Loose::Moment(moment) => self.moment(moment),
             Loose::Text => &mut self.text_at,
         };
         record_line(slot, line);
+    }
+
+    fn moment(&mut self, moment: Moment) -> &mut Option<u64> {
+        match moment {
+            Moment::Date(_) => &mut self.date_at,
+            Moment::Time(_) => &mut self.time_at,
+            Moment::Local(_) => &mut self.local_at,
+            Moment::Utc(_) => &mut self.utc_at,
+        }
+    }
+
+    /// JSON strings of dates and times together with others are strings.
+    fn settled(&self) -> Cow<'_, Self> {
+        let kinds = [self.date_at.or(self.local_at), self.utc_at, self.text_at];
+        if self.quoted_at.is_none() || kinds.iter().flatten().count() < 2 {
+            return Cow::Borrowed(self);
+        }
+        let text_at = [self.text_at, self.quoted_at].into_iter().flatten().min();
+        let (date_at, local_at, utc_at) = (None, None, None);
+        Cow::Owned(Self { text_at, date_at, local_at, utc_at, ..self.clone() })
     }
 
     /// Adds what was seen in later lines.
@@ -326,6 +353,7 @@ impl Seen {
             (&mut self.int_at, later.int_at),
             (&mut self.float_at, later.float_at),
             (&mut self.text_at, later.text_at),
+            (&mut self.quoted_at, later.quoted_at),
             (&mut self.list_at, later.list_at),
             (&mut self.json_at, later.json_at),
             (&mut self.date_at, later.date_at),
@@ -373,7 +401,7 @@ impl Seen {
     /// The column and its logical type.
     fn field(&self, name: &str) -> Result<(Field, Option<&'static str>), String> {
         if self.json_at.is_some() {
-            return Ok((Field::new(name, Type::String), None));
+            return Ok((Field::new(name, Type::String), Some("json")));
         }
         if self.list_at.is_some() {
             self.one_kind()?;
@@ -490,6 +518,30 @@ mod tests {
         ] {
             assert!(kind(invalid).is_err(), "{invalid:?}");
         }
+    }
+
+    #[test]
+    fn json_strings_of_dates_are_dates_unless_others_are_not() {
+        let kind = |texts: &[&'static str]| {
+            let tokens: Vec<Token<'_>> = texts.iter().map(|text| Token::Text((*text).into())).collect();
+            infer(&tokens).unwrap().kind
+        };
+        assert_eq!(kind(&["2024-06-21", "1999-12-31"]), Type::Int32);
+        assert_eq!(kind(&["2024-06-21", "2024-06-21 12:00:00"]), Type::TimestampMicros);
+        assert_eq!(kind(&["2024-06-21T12:00:00Z"]), Type::TimestampMicros);
+        for mixed in [
+            &["2024-06-21", "x"][..],
+            &["x", "2024-06-21"],
+            &["2024-06-21", "2024-06-21T12:00:00Z"],
+            &["2024-06-21", "2024-13-01"],
+            &["12:00:00"],
+            &["2024-06-21", ""],
+        ] {
+            assert_eq!(kind(mixed), Type::String, "{mixed:?}");
+        }
+        assert!(infer(&[Token::Text("2024-06-21".into()), number("1")]).is_err());
+        let list = Token::List(vec![Token::Text("2024-06-21".into())], "[]");
+        assert_eq!(infer(&[list]).unwrap().element, Some(Type::String));
     }
 
     #[test]

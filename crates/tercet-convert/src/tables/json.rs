@@ -30,11 +30,21 @@ pub(super) const TOO_MANY_ELEMENTS: &str = "list exceeds 4194304 elements";
 /// Maximum nesting depth, to bound the stack.
 const MAX_DEPTH: usize = 128;
 
-/// Calls `each` for every wanted key, or path of a member of nested objects.
+/// The keys of objects.
+struct Keys<W, H> {
+    nested: Nested,
+    /// Whether a key is read.
+    is_wanted: W,
+    /// Whether an object is one value, also if others are flattened.
+    is_whole: H,
+}
+
+/// Calls `each` for every wanted key, or path of a member of nested objects. Objects for which `is_whole` is true are one value.
 pub(super) fn object<'a, E: From<SyntaxError>>(
     line: &'a str,
     nested: Nested,
     is_wanted: impl Fn(&str) -> bool,
+    is_whole: impl Fn(&str) -> bool,
     mut each: impl FnMut(Cow<'a, str>, Token<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut reader = Reader { text: line, at: 0 };
@@ -42,7 +52,8 @@ pub(super) fn object<'a, E: From<SyntaxError>>(
     if reader.peek() != Some(b'{') {
         return Err(reader.error("expected a JSON object: `{…}`").into());
     }
-    reader.members(None, nested, 0, &is_wanted, &mut each)?;
+    let keys = Keys { nested, is_wanted, is_whole };
+    reader.members(None, 0, &keys, &mut each)?;
     reader.space();
     if reader.at < line.len() {
         return Err(reader.error("unexpected characters after the object").into());
@@ -144,9 +155,8 @@ impl<'a> Reader<'a> {
     fn members<E: From<SyntaxError>>(
         &mut self,
         path: Option<&str>,
-        nested: Nested,
         depth: usize,
-        is_wanted: &impl Fn(&str) -> bool,
+        keys: &Keys<impl Fn(&str) -> bool, impl Fn(&str) -> bool>,
         each: &mut impl FnMut(Cow<'a, str>, Token<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         if depth == MAX_DEPTH {
@@ -171,10 +181,11 @@ impl<'a> Reader<'a> {
             if !self.accept(b':') {
                 return Err(self.error("expected `:`").into());
             }
-            if is_wanted(&key) {
+            if (keys.is_wanted)(&key) {
                 self.space();
-                if self.peek() == Some(b'{') && nested == Nested::Flatten {
-                    self.members(Some(&key), nested, depth + 1, is_wanted, each)?;
+                let is_object = self.peek() == Some(b'{');
+                if is_object && keys.nested == Nested::Flatten && !(keys.is_whole)(&key) {
+                    self.members(Some(&key), depth + 1, keys, each)?;
                 } else {
                     let value = self.value()?;
                     each(key, value)?;
@@ -435,6 +446,7 @@ mod tests {
             line,
             Nested::Json,
             |_| true,
+            |_| false,
             |key, token| {
                 all.insert(key.into_owned(), value(token));
                 Ok(())
@@ -523,8 +535,10 @@ mod tests {
                 all.push(format!("{key}={token:?}"));
                 Ok::<(), SyntaxError>(())
             };
-            object(line, nested, |_| true, each).map(|()| all)
+            object(line, nested, |_| true, |key| key == "w", each).map(|()| all)
         };
+        let line = r#"{"w":{"x":1}}"#;
+        assert_eq!(read(line, Nested::Flatten).unwrap(), [r#"w=Json("{\"x\":1}")"#]);
         let line = r#"{"a":{"b":1,"c":{"d":[2]}},"e":[{"f":1}],"g":{}}"#;
         assert_eq!(
             read(line, Nested::Flatten).unwrap(),
@@ -548,6 +562,7 @@ mod tests {
                 line,
                 Nested::Json,
                 |key| key == "a",
+                |_| false,
                 |key, _| {
                     keys.push(key.into_owned());
                     Ok(())

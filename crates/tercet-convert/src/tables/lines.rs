@@ -112,6 +112,7 @@ impl JsonlReader<'_> {
             text,
             self.nested,
             |key| is_wanted(self.only, key),
+            |_| false,
             |key, token| {
                 if key.is_empty() {
                     return Err(Problem::Value("empty column name".to_owned()));
@@ -143,6 +144,7 @@ impl JsonlReader<'_> {
                 text,
                 self.nested,
                 |_| true,
+                |_| false,
                 |key, _| {
                     each(&key);
                     Ok(())
@@ -215,6 +217,7 @@ impl<'a> Rows<'a> {
             text,
             reader.nested,
             |key| is_wanted(reader.only, key),
+            |key| reader.by_name.get(key).is_some_and(|column| reader.fields[*column].1 == ValueParser::Json),
             |key, token| {
                 // Keys are usually in the same order in every row.
                 let column = match builders.get(expected).filter(|builder| builder.name() == key) {

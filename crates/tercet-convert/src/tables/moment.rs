@@ -1,4 +1,4 @@
-//! Dates and times of CSV fields: the ISO 8601 forms that databases and spreadsheets export.
+//! Dates and times of CSV fields and JSON strings: the ISO 8601 forms that databases and spreadsheets export.
 
 /// A date or time, as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) enum Moment {
     Utc(i64),
 }
 
-const MICROS_OF_DAY: i64 = 86_400_000_000;
+pub(super) const MICROS_OF_DAY: i64 = 86_400_000_000;
 
 impl Moment {
     /// Parses a field; `None` for other text, and for dates and times that do not exist.

@@ -122,12 +122,20 @@ impl<'a> Located<'a> {
     fn column(&self, index: usize, field: &Field, parser: ValueParser) -> Option<Column> {
         let is_typed = matches!(parser, ValueParser::Plain | ValueParser::Inferred);
         let typed = match field.kind {
+            Type::Int32 if let ValueParser::Moment(moment) = parser => {
+                let days = |text: &[u8]| moment.parse(text).and_then(|days| i32::try_from(days).ok());
+                self.fixed(index, field, true, days).map(|(values, nulls)| (Values::Int32(values), nulls))
+            }
+            Type::TimestampMicros if let ValueParser::Moment(moment) = parser => {
+                let micros = |text: &[u8]| moment.parse(text);
+                self.fixed(index, field, true, micros).map(|(values, nulls)| (Values::Int64(values), nulls))
+            }
             Type::Int64 if is_typed => {
-                self.numbers(index, field, int64).map(|(values, nulls)| (Values::Int64(values), nulls))
+                self.fixed(index, field, false, int64).map(|(values, nulls)| (Values::Int64(values), nulls))
             }
-            Type::Float64 if is_typed => {
-                self.numbers(index, field, float64).map(|(values, nulls)| (Values::Float64(values), nulls))
-            }
+            Type::Float64 if is_typed => self
+                .fixed(index, field, false, float64)
+                .map(|(values, nulls)| (Values::Float64(values), nulls)),
             Type::String if is_typed => return self.strings(index, field),
             _ => None,
         };
@@ -137,12 +145,13 @@ impl<'a> Located<'a> {
         }
     }
 
-    /// Numbers; `None` if one needs conversion, or does not fit.
+    /// Values of fixed width, of numbers or of strings; `None` if one needs conversion, or does not fit.
     #[inline]
-    fn numbers<T: Copy + Default>(
+    fn fixed<T: Copy + Default>(
         &self,
         index: usize,
         field: &Field,
+        is_quoted: bool,
         parse: impl Fn(&[u8]) -> Option<T>,
     ) -> Option<(Vec<T>, Option<Bitmap>)> {
         let mut nulls = Nulls::new(field, self.lines.len());
@@ -152,7 +161,7 @@ impl<'a> Located<'a> {
             if is_null(cell, bytes) {
                 nulls.add(row)?;
                 values.push(T::default());
-            } else if cell.is_quoted() {
+            } else if cell.is_quoted() != is_quoted || cell.is_escaped() {
                 return None;
             } else {
                 values.push(parse(bytes)?);
@@ -201,6 +210,21 @@ impl<'a> Located<'a> {
             return Some(Token::Text(text.into()));
         }
         literal(text)
+    }
+}
+
+/// `text.starts_with(start)`, without a call: keys are short.
+#[inline]
+fn starts_with(text: &[u8], start: &[u8]) -> bool {
+    let Some(text) = text.get(..start.len()) else { return false };
+    let (words, _) = text.as_chunks::<8>();
+    let (others, _) = start.as_chunks::<8>();
+    match (text.last_chunk::<8>(), start.last_chunk::<8>()) {
+        // The last words overlap the others.
+        (Some(last), Some(other)) => {
+            last == other && words.iter().zip(others).all(|(one, other)| one == other)
+        }
+        _ => text.iter().zip(start).all(|(one, other)| one == other),
     }
 }
 
@@ -297,7 +321,7 @@ impl Locator<'_> {
     fn key(&mut self, expected: usize) -> Option<Key> {
         let rest = self.bytes.get(self.at..)?;
         if let Some(Some(quoted)) = self.keys.quoted.get(expected)
-            && rest.starts_with(quoted)
+            && starts_with(rest, quoted)
         {
             self.at += quoted.len();
             return Some(Key::Column(expected));
@@ -389,6 +413,20 @@ mod tests {
     use super::super::json::Nested;
     use super::super::reject::OnError;
     use super::*;
+
+    #[test]
+    fn starts_are_compared_like_slices() {
+        let text = b"\"abcdefghijklmnopqrst\"";
+        for len in 0..=text.len() {
+            assert!(starts_with(text, &text[..len]));
+            for at in 0..len {
+                let mut other = text[..len].to_vec();
+                other[at] ^= 1;
+                assert!(!starts_with(text, &other), "{len} {at}");
+            }
+        }
+        assert!(!starts_with(b"ab", b"abc"));
+    }
 
     const NAMES: [&str; 6] = ["id", "price", "name", "ok", "small", "day"];
 

@@ -397,7 +397,7 @@ impl TextTable {
         let parser = |index: usize| match declared[index] {
             _ if json[index] => ValueParser::Json,
             _ if unknown[index] && self.is_sampled => ValueParser::Unknown,
-            ValueParser::Plain if self.declared.is_none() => ValueParser::Inferred,
+            parser if self.declared.is_none() => parser.of_inferred(),
             parser => parser,
         };
         let fields: Vec<(Field, ValueParser)> =

@@ -26,8 +26,8 @@ pub(super) struct CellType {
 
 impl CellType {
     pub(super) fn new(kind: Type, logical_type: Option<LogicalType>, is_cut: bool) -> Self {
-        let is_text = kind == Type::String || logical_type == Some(LogicalType::Utf8);
-        Self { is_text, logical_type: logical_type.filter(|kind| *kind != LogicalType::Utf8), is_cut }
+        let is_text = kind == Type::String || logical_type.is_some_and(LogicalType::is_text);
+        Self { is_text, logical_type: logical_type.filter(|kind| !kind.is_text()), is_cut }
     }
 }
 

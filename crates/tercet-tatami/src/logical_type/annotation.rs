@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! annotation = [ "fixed_list[" length ", " ] [ "dictionary[" key ", " ] value …      each part may be absent
-//! value      = "null" | "float16" | "string" | "date32" | "date64" | "time[" unit "]" | "duration[" unit "]"
+//! value      = "null" | "float16" | "string" | "json" | "enum" | "uuid" | "date32" | "date64" | "time[" unit "]" | "duration[" unit "]"
 //!            | "timestamp[" unit [ ", " zone ] "]" | "binary[" length "]" | "decimal" bits "[" precision ", " scale "]"
 //! unit       = "s" | "ms" | "us" | "ns"
 //! ```
 
 use std::fmt;
 
-use super::Unit;
-use crate::schema::{TYPES, Type};
+use super::{KEY, Unit};
+use crate::schema::{Field, TYPES, Type};
 
 /// The parsed annotation of a column: `date32`, `dictionary[int8, date32]`, `fixed_list[2, timestamp[ms, UTC]]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,9 @@ pub enum ValueType {
     Null,
     Float16,
     Utf8,
+    Json,
+    Enum,
+    Uuid,
     Date32,
     Date64,
     Time(Unit),
@@ -59,6 +62,12 @@ impl Annotation {
     /// An annotation of values.
     pub fn new(value: ValueType) -> Self {
         Self { value: Some(value), ..Self::default() }
+    }
+
+    /// The annotation of a column in the key-value pairs of a footer.
+    pub fn for_field(field: &Field, pairs: &[(String, String)]) -> Option<Self> {
+        let is_about = |key: &str| key.strip_prefix(KEY) == Some(&field.name);
+        pairs.iter().find(|(key, _)| is_about(key)).and_then(|(_, text)| Self::parse(text))
     }
 
     /// Parses an annotation; `None` for other text.
@@ -110,6 +119,9 @@ impl ValueType {
             "null" if inside.is_none() => Self::Null,
             "float16" if inside.is_none() => Self::Float16,
             "string" if inside.is_none() => Self::Utf8,
+            "json" if inside.is_none() => Self::Json,
+            "enum" if inside.is_none() => Self::Enum,
+            "uuid" if inside.is_none() => Self::Uuid,
             "date32" if inside.is_none() => Self::Date32,
             "date64" if inside.is_none() => Self::Date64,
             "time" => Self::Time(Unit::parse(inside?)?),
@@ -158,6 +170,9 @@ impl fmt::Display for ValueType {
             Self::Null => f.write_str("null"),
             Self::Float16 => f.write_str("float16"),
             Self::Utf8 => f.write_str("string"),
+            Self::Json => f.write_str("json"),
+            Self::Enum => f.write_str("enum"),
+            Self::Uuid => f.write_str("uuid"),
             Self::Date32 => f.write_str("date32"),
             Self::Date64 => f.write_str("date64"),
             Self::Time(unit) => write!(f, "time[{}]", unit.name()),
@@ -180,6 +195,10 @@ mod tests {
             "null",
             "float16",
             "string",
+            "json",
+            "enum",
+            "uuid",
+            "fixed_list[4, uuid]",
             "date32",
             "date64",
             "time[s]",

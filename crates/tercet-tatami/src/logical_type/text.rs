@@ -53,10 +53,11 @@ impl LogicalType {
     /// the stored number is printed instead.
     pub fn write(self, value: StoredValue<'_>, out: &mut Vec<u8>) -> bool {
         let text = match (self, value) {
-            (Self::Utf8, StoredValue::Bytes(bytes)) => {
+            (Self::Utf8 | Self::Json | Self::Enum, StoredValue::Bytes(bytes)) => {
                 out.extend_from_slice(bytes);
                 return true;
             }
+            (Self::Uuid, StoredValue::Bytes(bytes)) => return write_uuid(bytes, out),
             (Self::Decimal { scale, .. }, StoredValue::Number(number)) => {
                 let mut room = [0; 20];
                 decimal(number < 0, digits_of(number.unsigned_abs(), &mut room), scale, out);
@@ -78,8 +79,8 @@ impl LogicalType {
                 duration(count, unit, out);
                 return true;
             }
-            (Self::Timestamp, StoredValue::Number(micros)) => return write_instant(micros, "Z", out),
-            (Self::LocalTimestamp, StoredValue::Number(micros)) => return write_instant(micros, "", out),
+            (Self::Timestamp { .. }, StoredValue::Number(micros)) => return write_instant(micros, "Z", out),
+            (Self::LocalTimestamp(_), StoredValue::Number(micros)) => return write_instant(micros, "", out),
             _ => None,
         };
         text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
@@ -87,8 +88,11 @@ impl LogicalType {
 
     /// Parses a literal to the stored value of a column type; `None` if it is not exact.
     pub fn read(self, kind: Type, text: &str) -> Option<Scalar> {
-        if self == Self::Utf8 {
-            return Some(Scalar::Bytes(text.as_bytes().to_vec()));
+        match self {
+            Self::Utf8 | Self::Enum => return Some(Scalar::Bytes(text.as_bytes().to_vec())),
+            Self::Json => return is_json(text.as_bytes()).then(|| Scalar::Bytes(text.as_bytes().to_vec())),
+            Self::Uuid => return read_uuid(text).map(|bytes| Scalar::Bytes(bytes.to_vec())),
+            _ => {}
         }
         match self.position(text)? {
             LiteralPosition::At(number) if self.has_digits_for(number) => self.stored(kind, number),
@@ -117,7 +121,7 @@ impl LogicalType {
     /// The position of a literal among stored values. Numeric literals of date and time types are stored values.
     pub(crate) fn position(self, text: &str) -> Option<LiteralPosition> {
         match self {
-            Self::Utf8 => None,
+            Self::Utf8 | Self::Json | Self::Enum | Self::Uuid => None,
             Self::Decimal { scale, .. } => number(text, scale),
             _ if is_number(text) => match number(text, 0)? {
                 position @ LiteralPosition::At(_) => Some(position),
@@ -138,14 +142,14 @@ impl LogicalType {
                 let duration: SignedDuration = is_iso.then(|| text.parse().ok())??;
                 Some(among(duration.as_nanos(), unit.nanos()))
             }
-            Self::Timestamp => {
+            Self::Timestamp { .. } => {
                 let pieces = (!has_leap_second(text)).then(|| Pieces::parse(text).ok())??;
                 let offset = i128::from(pieces.to_numeric_offset()?.seconds());
                 let nanos =
                     nanos_of(pieces.date(), pieces.time()?)? - offset * i128::from(Unit::Seconds.nanos());
                 Some(among(nanos, Unit::Micros.nanos()))
             }
-            Self::LocalTimestamp => {
+            Self::LocalTimestamp(_) => {
                 // The parser would ignore an offset.
                 let (_, clock) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
                 let is_plain = !clock.contains(['-', '+', '[']) && !has_leap_second(text);
@@ -154,6 +158,43 @@ impl LogicalType {
             }
         }
     }
+}
+
+/// Whether bytes are one JSON value.
+pub fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
+/// Appends a UUID: hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    if bytes.len() != 16 {
+        return false;
+    }
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    }
+    true
+}
+
+/// Parses a UUID with or without hyphens.
+fn read_uuid(text: &str) -> Option<[u8; 16]> {
+    let text = text.as_bytes();
+    let is_hyphenated = text.len() == 36 && [8, 13, 18, 23].iter().all(|at| text[*at] == b'-');
+    if !is_hyphenated && text.len() != 32 {
+        return None;
+    }
+    let mut digits = text.iter().filter(|byte| !is_hyphenated || **byte != b'-');
+    let mut next = || char::from(*digits.next()?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut out = [0; 16];
+    for byte in &mut out {
+        *byte = next()? << 4 | next()?;
+    }
+    // Hyphens elsewhere leave digits over or are none.
+    digits.next().is_none().then_some(out)
 }
 
 /// Nanoseconds since 1970.
@@ -379,10 +420,10 @@ mod tests {
             (LogicalType::Duration(Unit::Millis), -1500, "-PT1.5S"),
             (LogicalType::Duration(Unit::Nanos), 1, "PT0.000000001S"),
             (LogicalType::Duration(Unit::Seconds), i64::MIN, "-PT9223372036854775808S"),
-            (LogicalType::Timestamp, 1_577_836_800_500_000, "2020-01-01T00:00:00.5Z"),
-            (LogicalType::LocalTimestamp, 1_577_836_800_000_000, "2020-01-01T00:00:00"),
-            (LogicalType::LocalTimestamp, -1, "1969-12-31T23:59:59.999999"),
-            (LogicalType::Timestamp, 253_402_300_799_000_000, "9999-12-31T23:59:59Z"),
+            (LogicalType::UTC, 1_577_836_800_500_000, "2020-01-01T00:00:00.5Z"),
+            (LogicalType::LocalTimestamp(Unit::Micros), 1_577_836_800_000_000, "2020-01-01T00:00:00"),
+            (LogicalType::LocalTimestamp(Unit::Micros), -1, "1969-12-31T23:59:59.999999"),
+            (LogicalType::UTC, 253_402_300_799_000_000, "9999-12-31T23:59:59Z"),
         ] {
             assert_eq!(display(logical_type, value).as_deref(), Some(expected));
             if value != i64::MIN {
@@ -398,11 +439,38 @@ mod tests {
             (LogicalType::Date64, 1),
             (LogicalType::Time(Unit::Seconds), 86_400),
             (LogicalType::Time(Unit::Seconds), -1),
-            (LogicalType::Timestamp, i64::MAX),
-            (LogicalType::LocalTimestamp, i64::MIN),
+            (LogicalType::UTC, i64::MAX),
+            (LogicalType::LocalTimestamp(Unit::Micros), i64::MIN),
         ] {
             assert_eq!(display(logical_type, value), None, "{logical_type:?}");
             assert_eq!(logical_type.read(Type::Int64, &value.to_string()), Some(Scalar::Int64(value)));
+        }
+    }
+
+    #[test]
+    fn uuids_are_hexadecimal_and_json_is_checked() {
+        let text = "00112233-4455-6677-8899-aabbccddeeff";
+        let stored = Scalar::Bytes((0..16).map(|byte| byte * 0x11).collect());
+        assert_eq!(LogicalType::Uuid.format(&stored).as_deref(), Some(text));
+        for text in [text, "00112233-4455-6677-8899-AABBCCDDEEFF", "00112233445566778899aabbccddeeff"] {
+            assert_eq!(LogicalType::Uuid.read(Type::Bytes, text), Some(stored.clone()), "{text}");
+        }
+        for text in [
+            "",
+            "00112233-4455-6677-8899-aabbccddeef",
+            "00112233-4455-6677-8899-aabbccddeefg",
+            "0011223344556677-8899-aabb-ccddeeff--",
+            "0011223-34455-6677-8899-aabbccddeeff",
+            "00112233-4455-6677-8899-aabbccdde-ff",
+            "{00112233445566778899aabbccddeeff}",
+        ] {
+            assert_eq!(LogicalType::Uuid.read(Type::Bytes, text), None, "{text}");
+        }
+        assert_eq!(LogicalType::Uuid.format(&Scalar::Bytes(vec![0; 15])), None);
+        let json = Scalar::Bytes(br#"{"a": [1]}"#.to_vec());
+        assert_eq!(LogicalType::Json.read(Type::String, r#"{"a": [1]}"#), Some(json));
+        for text in ["", "{", "a", "1 2", "{\"a\":1}}"] {
+            assert_eq!(LogicalType::Json.read(Type::String, text), None, "{text}");
         }
     }
 
@@ -470,21 +538,18 @@ mod tests {
         assert_eq!(LogicalType::Date32.position("2020-01-01"), at(18_262));
         assert_eq!(LogicalType::Date32.position("2020-01-01T12:00:00"), None);
         assert_eq!(LogicalType::Date32.position("1.5"), None);
-        assert_eq!(LogicalType::Timestamp.position("1970-01-01T00:00:00.0000015Z"), after(1));
-        assert_eq!(LogicalType::Timestamp.position("1970-01-01T00:00:00"), None);
-        assert_eq!(LogicalType::LocalTimestamp.position("1970-01-01T00:00:01"), at(1_000_000));
-        assert_eq!(LogicalType::Timestamp.position("1970-01-01T02:00:01+02:00"), at(1_000_000));
-        assert_eq!(
-            LogicalType::Timestamp.position("9999-12-31T23:59:59.999999Z"),
-            at(253_402_300_799_999_999)
-        );
+        assert_eq!(LogicalType::UTC.position("1970-01-01T00:00:00.0000015Z"), after(1));
+        assert_eq!(LogicalType::UTC.position("1970-01-01T00:00:00"), None);
+        assert_eq!(LogicalType::LocalTimestamp(Unit::Micros).position("1970-01-01T00:00:01"), at(1_000_000));
+        assert_eq!(LogicalType::UTC.position("1970-01-01T02:00:01+02:00"), at(1_000_000));
+        assert_eq!(LogicalType::UTC.position("9999-12-31T23:59:59.999999Z"), at(253_402_300_799_999_999));
         for leap in ["2016-12-31T23:59:60Z", "2016-12-31T235960Z", "2016-12-31 23:59:60.5Z"] {
-            assert_eq!(LogicalType::Timestamp.position(leap), None, "{leap}");
+            assert_eq!(LogicalType::UTC.position(leap), None, "{leap}");
         }
-        assert_eq!(LogicalType::LocalTimestamp.position("2016-12-31T23:59:60"), None);
+        assert_eq!(LogicalType::LocalTimestamp(Unit::Micros).position("2016-12-31T23:59:60"), None);
         assert_eq!(LogicalType::Time(Unit::Seconds).position("12:00:60"), None);
-        assert_eq!(LogicalType::LocalTimestamp.position("1970-01-01T00:00:01+02:00"), None);
-        assert_eq!(LogicalType::LocalTimestamp.position("1970-01-01T00:00:01Z"), None);
+        assert_eq!(LogicalType::LocalTimestamp(Unit::Micros).position("1970-01-01T00:00:01+02:00"), None);
+        assert_eq!(LogicalType::LocalTimestamp(Unit::Micros).position("1970-01-01T00:00:01Z"), None);
         assert_eq!(LogicalType::Time(Unit::Seconds).position("00:00:01.5"), after(1));
         assert_eq!(LogicalType::Duration(Unit::Seconds).position("PT1M0.5S"), after(60));
         assert_eq!(LogicalType::Duration(Unit::Seconds).position("1 minute"), None);

@@ -179,9 +179,9 @@ impl<'a> Binder<'a> {
     fn pair(&self, left: usize, operator: Operator, right: usize) -> Result<ColumnPair, BindError> {
         let side = |column: usize| {
             let field = &self.schema.fields()[column];
-            let natural = (field.kind == Type::TimestampMicros).then_some(LogicalType::Timestamp);
+            let natural = (field.kind == Type::TimestampMicros).then_some(LogicalType::UTC);
             let logical_type = self.logical_types.get(column).copied().flatten().or(natural);
-            (column, field, logical_type.filter(|logical_type| *logical_type != LogicalType::Utf8))
+            (column, field, logical_type.filter(|logical_type| !logical_type.is_text()))
         };
         let (one, other) = (side(left), side(right));
         ColumnPair::bind(one, operator, other).ok_or_else(|| {
@@ -203,9 +203,9 @@ impl<'a> Binder<'a> {
         field: &Field,
         test: &Comparison<Literal>,
     ) -> Result<Predicate, BindError> {
-        let natural = (field.scalar() == Type::TimestampMicros).then_some(LogicalType::Timestamp);
+        let natural = (field.scalar() == Type::TimestampMicros).then_some(LogicalType::UTC);
         let logical_type = self.logical_types.get(column).copied().flatten().or(natural);
-        let logical_type = logical_type.filter(|logical_type| *logical_type != LogicalType::Utf8);
+        let logical_type = logical_type.filter(|logical_type| !logical_type.is_text());
         let is_text = matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef);
         let fits = match test {
             Comparison::IsNull => true,
@@ -233,6 +233,18 @@ impl<'a> Binder<'a> {
         if matches!(test, Comparison::In(literals) if literals.is_empty()) {
             return Err(BindError::Empty { operator: "in" });
         }
+        let uuids;
+        let (test, logical_type) = if logical_type == Some(LogicalType::Uuid) {
+            let mut at = 0;
+            uuids = test.try_map(|literal| {
+                self.part = Part::Value(at);
+                at += 1;
+                uuid(field, literal)
+            })?;
+            (&uuids, None)
+        } else {
+            (test, logical_type)
+        };
         // Values of the stored type are compared as stored.
         let is_exact = |literal: &Literal| matches!(literal, Literal::Exact(_));
         let exact = test.literals().into_iter().position(is_exact);
@@ -313,6 +325,21 @@ fn typed(field: &Field, literal: &Literal) -> Result<Scalar, BindError> {
         },
     };
     found.ok_or_else(|| invalid(field, literal))
+}
+
+/// A UUID as its bytes, which have the order of the text.
+fn uuid(field: &Field, literal: &Literal) -> Result<Literal, BindError> {
+    let logical_type = LogicalType::Uuid;
+    let found = match literal {
+        Literal::Exact(value) => Some(value.clone()),
+        Literal::Text(text) => logical_type.read(Type::Bytes, text),
+        _ => None,
+    };
+    found.map(Literal::Exact).ok_or_else(|| BindError::LogicalType {
+        column: field.name.to_string(),
+        logical_type,
+        value: literal.display(),
+    })
 }
 
 /// The error of a literal that is no value of the column.

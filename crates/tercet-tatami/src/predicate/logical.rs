@@ -42,9 +42,10 @@ pub(super) fn locate(
         _ => return Err(invalid()),
     };
     // A date is midnight in UTC.
-    let midnight = (logical_type == LogicalType::Timestamp && LogicalType::Date32.position(text).is_some())
-        .then(|| format!("{text}T00:00:00Z"))
-        .filter(|_| !is_number(text));
+    let midnight = (matches!(logical_type, LogicalType::Timestamp { .. })
+        && LogicalType::Date32.position(text).is_some())
+    .then(|| format!("{text}T00:00:00Z"))
+    .filter(|_| !is_number(text));
     let text = midnight.as_ref().unwrap_or(text);
     let beyond = |is_negative| if is_negative { Bound::BelowAll } else { Bound::AboveAll };
     let (number, is_equal) = match logical_type.position(text) {
@@ -198,6 +199,7 @@ mod tests {
     use super::super::{Expr, Mask};
     use super::*;
     use crate::column::{Bitmap, Column as Rows, Values};
+    use crate::logical_type::Unit;
     use crate::schema::Schema;
 
     /// The matching rows of a column whose last row is null.
@@ -322,18 +324,41 @@ mod tests {
     }
 
     #[test]
+    fn uuids_are_compared_as_bytes_and_enums_as_strings() {
+        let uuids = || Values::Bytes([[0_u8; 16], [0x11; 16], [0xff; 16], [0; 16]].iter().collect());
+        let uuid = LogicalType::Uuid;
+        let ones = "11111111-1111-1111-1111-111111111111";
+        assert_eq!(matching(Type::Bytes, uuid, uuids(), &format!("x = \"{ones}\"")), [1]);
+        assert_eq!(matching(Type::Bytes, uuid, uuids(), &format!("x >= \"{ones}\"")), [1, 2]);
+        assert_eq!(matching(Type::Bytes, uuid, uuids(), &format!("x not in (\"{ones}\")")), [0, 2]);
+        assert_eq!(matching(Type::Bytes, uuid, uuids(), &format!("x = x'{}'", "11".repeat(16))), [1]);
+        let schema = Schema::new(vec![Field::new("x", Type::Bytes)]).unwrap();
+        for filter in ["x = \"1\"", "x = 1", "x like \"1%\""] {
+            let bound = Expr::parse(filter).unwrap().bind_with_types(&schema, &[Some(uuid)]);
+            assert!(bound.is_err(), "{filter}");
+        }
+        let names = || Values::Bytes(["red", "green", "rose", ""].iter().collect());
+        for kind in [Type::String, Type::Bytes] {
+            assert_eq!(matching(kind, LogicalType::Enum, names(), "x like \"r%\""), [0, 2]);
+            assert_eq!(matching(kind, LogicalType::Json, names(), "x = \"green\""), [1]);
+        }
+    }
+
+    #[test]
     fn dates_and_times_are_strings() {
         let days = || Values::Int32(vec![18_261, 18_262, 18_263, 0]);
         assert_eq!(matching(Type::Int32, LogicalType::Date32, days(), "x >= \"2020-01-01\""), [1, 2]);
         assert_eq!(matching(Type::Int32, LogicalType::Date32, days(), "x = 18262"), [1]);
         let times = || Values::Int64(vec![0, 1, 2, 0]);
         let kind = Type::TimestampMicros;
+        assert_eq!(matching(kind, LogicalType::UTC, times(), "x > \"1970-01-01T00:00:00.0000005Z\""), [1, 2]);
         assert_eq!(
-            matching(kind, LogicalType::Timestamp, times(), "x > \"1970-01-01T00:00:00.0000005Z\""),
-            [1, 2]
-        );
-        assert_eq!(
-            matching(kind, LogicalType::LocalTimestamp, times(), "x <= \"1970-01-01T00:00:00.000001\""),
+            matching(
+                kind,
+                LogicalType::LocalTimestamp(Unit::Micros),
+                times(),
+                "x <= \"1970-01-01T00:00:00.000001\""
+            ),
             [0, 1]
         );
         let schema = Schema::new(vec![Field::new("x", Type::Int32)]).unwrap();

@@ -61,6 +61,31 @@ pub struct ColumnPair {
     pub right: usize,
     /// Both are decimals stored as big-endian bytes, whose first bit is the sign.
     signed_bytes: bool,
+    /// Factors of both sides that give decimals and integers one scale.
+    factors: (i128, i128),
+}
+
+/// The most digits by which scales differ: products of 64-bit integers with such a power of ten have less than 128 bits.
+const MAX_SCALE_DIFFERENCE: u32 = 18;
+
+/// The scale of integers, and of decimals stored as integers.
+fn scale(field: &Field, logical_type: Option<LogicalType>) -> Option<i32> {
+    match logical_type {
+        _ if !field.kind.is_integer() || matches!(field.kind, Type::Bool | Type::TimestampMicros) => None,
+        None => Some(0),
+        Some(LogicalType::Decimal { scale, .. }) => Some(scale.into()),
+        Some(_) => None,
+    }
+}
+
+/// The factors that give two columns one scale.
+fn factors(left: i32, right: i32) -> Option<(i128, i128)> {
+    let most = left.max(right);
+    let factor = |scale: i32| {
+        let digits = u32::try_from(most - scale).ok().filter(|digits| *digits <= MAX_SCALE_DIFFERENCE)?;
+        10_i128.checked_pow(digits)
+    };
+    Some((factor(left)?, factor(right)?))
 }
 
 impl ColumnPair {
@@ -81,11 +106,20 @@ impl ColumnPair {
                         || (is_text(one) && is_text(other))
                         || (is_number(one) && is_number(other)))
             }
-            // The same unit, scale and width.
-            (one_type, other_type) => one_type == other_type && one == other && one != Type::List,
+            // The same unit, scale and width; timestamps are stored in one unit.
+            (Some(one_type), Some(other_type)) => {
+                one_type.is_comparable(other_type) && one == other && one != Type::List
+            }
+            _ => false,
         };
+        let scales = (scale(left.1, left.2), scale(right.1, right.2));
+        let scaled = match scales {
+            (Some(one), Some(other)) if !comparable => factors(one, other),
+            _ => None,
+        };
+        let (comparable, factors) = (comparable || scaled.is_some(), scaled.unwrap_or((1, 1)));
         let signed_bytes = matches!(left.2, Some(LogicalType::Decimal { .. })) && is_text(one);
-        comparable.then_some(Self { left: left.0, operator, right: right.0, signed_bytes })
+        comparable.then_some(Self { left: left.0, operator, right: right.0, signed_bytes, factors })
     }
 
     /// The result for each row.
@@ -113,6 +147,16 @@ impl ColumnPair {
                 }
             };
         }
+        if self.factors != (1, 1) {
+            return Mask::from_fn(rows, |row| {
+                let number = |values: &Values, factor: i128| match Number::at(values, row) {
+                    Some(Number::Integer(number)) => number.checked_mul(factor),
+                    _ => None,
+                };
+                let (one, other) = (number(left, self.factors.0), number(right, self.factors.1));
+                self.operator.holds(one.zip(other).map(|(one, other)| one.cmp(&other)))
+            });
+        }
         same!(Bool, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64);
         Mask::from_fn(rows, |row| {
             let number = |values: &Values| Number::at(values, row);
@@ -139,8 +183,8 @@ impl ColumnPair {
     }
 
     fn for_present(&self, left: &Summary, right: &Summary) -> (bool, bool) {
-        // The bounds of decimals stored as bytes are in another order.
-        if self.signed_bytes {
+        // The bounds of decimals stored as bytes are in another order, those of other scales are other numbers.
+        if self.signed_bytes || self.factors != (1, 1) {
             return (true, true);
         }
         let (Some((a_min, a_max)), Some((b_min, b_max))) = (&left.bounds, &right.bounds) else {
@@ -215,6 +259,28 @@ fn order_mixed(integer: i128, float: f64) -> Option<Ordering> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decimals_of_different_scales_are_compared_by_value() {
+        let decimal = |scale| Some(LogicalType::Decimal { precision: 18, scale, width: 16 });
+        let field = |kind| Field::new("x", kind);
+        let bind = |one: (Type, Option<LogicalType>), other: (Type, Option<LogicalType>)| {
+            ColumnPair::bind((0, &field(one.0), one.1), Operator::Lt, (1, &field(other.0), other.1))
+        };
+        // 12.5 < 12.51, 12.5 < 12 and the extremes.
+        let left = Values::Int32(vec![125, 125, i32::MIN]);
+        let right = Values::Int64(vec![1251, 1200, i64::MAX]);
+        let pair = bind((Type::Int32, decimal(1)), (Type::Int64, decimal(2))).unwrap();
+        assert_eq!(pair.values(&left, &right, 3).positions().collect::<Vec<_>>(), [0, 2]);
+        let quantity = Values::UInt64(vec![12, 13, u64::MAX]);
+        let pair = bind((Type::UInt64, None), (Type::Int64, decimal(18))).unwrap();
+        let price = Values::Int64(vec![i64::MAX, i64::MIN, i64::MAX]);
+        assert_eq!(pair.values(&quantity, &price, 3).positions().count(), 0);
+        assert!(bind((Type::Int32, decimal(2)), (Type::Int64, decimal(2))).is_some());
+        assert!(bind((Type::Int64, decimal(-3)), (Type::Int64, decimal(18))).is_none());
+        assert!(bind((Type::Bytes, decimal(2)), (Type::Int64, decimal(2))).is_none());
+        assert!(bind((Type::Int32, Some(LogicalType::Date32)), (Type::Int32, None)).is_none());
+    }
 
     #[test]
     fn integers_and_floats_are_compared_exactly() {

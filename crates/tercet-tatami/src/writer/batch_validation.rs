@@ -125,6 +125,27 @@ fn lists(field: &Field, lists: &Lists) -> Result<(), BatchError> {
     Ok(())
 }
 
+/// Checks the lengths of fixed-size lists. Null rows have any.
+pub(super) fn fixed_lengths(
+    schema: &Schema,
+    lengths: &[Option<u64>],
+    columns: &[Column],
+) -> Result<(), BatchError> {
+    for ((field, expected), column) in schema.fields().iter().zip(lengths).zip(columns) {
+        let (Some(expected), Values::List(lists)) = (*expected, &column.values) else { continue };
+        let mut start = 0;
+        for (row, end) in lists.ends.iter().enumerate() {
+            let elements = end - start;
+            if elements != expected && column.is_present(row) {
+                let column = name(field);
+                return Err(BatchError::ListLength { column, row: row as u64, expected, elements });
+            }
+            start = *end;
+        }
+    }
+    Ok(())
+}
+
 /// The order of the sort key over all batches.
 #[derive(Debug)]
 pub(super) struct Order {

@@ -29,8 +29,8 @@ Examples:
 Filters compare columns with literals: = != < <= > >=, in (1, 2), between 1 and 2, prefix \"text\", contains for \
 lists, is null, combined with and, or, not and parentheses. Nulls follow SQL three-valued logic.
 
-Dates, times and decimals are printed by their logical type: \"2020-01-31\", 12.50; --stored prints the stored values. \
-Other timestamps are microseconds since 1970. Bytes and blobs are printed as base64. NaN and infinities are printed \
+Dates, times, decimals, UUIDs and JSON are printed by their logical type: \"2020-01-31\", 12.50, {\"a\": 1}; --stored \
+prints the stored values. Other timestamps are microseconds since 1970. Bytes are printed as base64. NaN and infinities are printed \
 as null, with a warning at the end.";
 
 #[derive(Debug, clap::Args)]

@@ -2,15 +2,14 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
 
 use serde::Serialize;
 use tercet::convert::tables::{
-    Dialect, Reject, Rows, Sample, SortError, Sorter, Table, TableError, TableOptions,
+    self, Dialect, Reject, Rows, Sample, SortError, Table, TableError, TableOptions,
 };
 use tercet::core::Sink as _;
 use tercet::core::progress::NoProgress;
-use tercet::core::{Progress, escape, threads};
+use tercet::core::{Progress, escape};
 use tercet::tatami::{Collection, Field, LogicalType, Type};
 
 use super::collection_scan;
@@ -24,7 +23,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::many::table_files;
 use crate::output::{Output, atomic_file, display_path};
-use crate::ui::{Bar, Ui, WARN, paint};
+use crate::ui::{Ui, WARN, paint};
 
 pub(super) mod format;
 mod target;
@@ -323,7 +322,7 @@ impl From<SortError> for Stopped {
     }
 }
 
-/// Reads on one thread while the others write, or in turns if no thread can be started.
+/// Writes the rows of the table, sorted if requested.
 fn transfer(
     table: &mut Table,
     request: &Request<'_>,
@@ -334,48 +333,14 @@ fn transfer(
     let logical_types = logical_types(request, table);
     let force = request.write.force.force;
     let mut target = Target::create(output, request.to, table, &logical_types, request.layout, force)?;
-    let mut sorter = match request.roles.sort().and_then(|key| table.schema().index_of(key)) {
-        Some(key) => Some(Sorter::new(table.schema(), key, Target::directory(output))?),
-        None => None,
-    };
+    let sort = request.roles.sort().and_then(|key| table.schema().index_of(key));
     let bar = out.bar("writing", table.input_bytes());
-    let mut push = |rows: &Rows| match &mut sorter {
-        Some(sorter) => Ok::<_, Stopped>(sorter.push(&rows.columns)?),
-        None => Ok(target.push(rows)?),
-    };
     let mut reject = |rejected: Reject| rejects.add(&rejected);
-    let warnings = if threads::can_start(1).is_ok() {
-        let (sender, receiver) = sync_channel::<Rows>(2);
-        let (bar, table, reject) = (&bar, &mut *table, &mut reject);
-        std::thread::scope(|scope| {
-            let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
-                table.read(bar, reject, |rows| {
-                    // The receiver is gone after a write error, which is reported instead.
-                    sender.send(rows).map_err(|_| Stopped::Failure(Failure::Interrupted))
-                })
-            });
-            let reading = reading.map_err(Failure::no_thread)?;
-            // The receiver is dropped after an error, which ends the reader.
-            let written = receiver.into_iter().try_for_each(|rows| push(&rows));
-            let read = reading.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
-            written.and(read)
-        })?
-    } else {
-        table.read(&bar, &mut reject, |rows| push(&rows))?
-    };
-    if let Some(sorter) = sorter {
-        let name = table.name();
-        sorter.finish(|columns| {
-            if bar.is_cancelled() {
-                return Err(Stopped::Failure(Failure::Interrupted));
-            }
-            Ok(target.push(&Rows { input: std::sync::Arc::clone(&name), columns, lines: None })?)
-        })?;
-    }
+    let push = |rows: Rows| Ok::<_, Stopped>(target.push(&rows)?);
+    let warnings = tables::transfer(table, sort, Target::directory(output), &bar, &mut reject, push)?;
     let warning = |(name, reason): (std::sync::Arc<str>, String)| {
         format!("{} {}: {reason}", paint(WARN, "warning:"), escape::name(&name))
     };
-    let _: &Bar = &bar;
     Ok((target, warnings.into_iter().map(warning).collect()))
 }
 
@@ -391,9 +356,8 @@ fn logical_types(request: &Request<'_>, table: &Table) -> Vec<Option<LogicalType
     let is_raw = request.timestamps == tercet::arrow::Timestamps::Raw;
     #[cfg(not(feature = "arrow"))]
     let is_raw = false;
-    let natural = |field: &Field| {
-        (field.scalar() == Type::TimestampMicros && !is_raw).then_some(LogicalType::Timestamp)
-    };
+    let natural =
+        |field: &Field| (field.scalar() == Type::TimestampMicros && !is_raw).then_some(LogicalType::UTC);
     noted.into_iter().zip(fields).map(|(noted, field)| noted.or_else(|| natural(field))).collect()
 }
 

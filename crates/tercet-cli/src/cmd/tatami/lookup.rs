@@ -176,7 +176,7 @@ fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
 fn key(file: &File, text: &str) -> Result<Scalar, Failure> {
     let logical_value = file.schema().sort_key().and_then(|column| {
         let kind = file.schema().fields().get(column)?.kind;
-        let natural = (kind == Type::TimestampMicros).then_some(LogicalType::Timestamp);
+        let natural = (kind == Type::TimestampMicros).then_some(LogicalType::UTC);
         let logical_type = file.logical_types().get(column).copied().flatten().or(natural)?;
         logical_type.read(kind, text)
     });

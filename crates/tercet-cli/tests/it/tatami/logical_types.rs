@@ -1,4 +1,4 @@
-//! Dates, times and decimals: printing, parsing and filters.
+//! Dates, times, decimals, UUIDs, JSON, enums and lists of fixed length: printing, parsing and filters.
 
 use super::TestDir;
 
@@ -202,4 +202,98 @@ fn wide_decimals_cannot_be_sort_keys() {
         assert_eq!(output.code, code, "{}", output.err);
         assert_eq!(output.err.contains("column `p` cannot be the sort key"), code == 8, "{}", output.err);
     }
+}
+
+/// UUIDs, JSON, enums and lists of fixed length, through Parquet and back.
+#[test]
+fn uuids_json_enums_and_fixed_lists_are_logical_types() {
+    let dir = TestDir::new();
+    let rows = concat!(
+        r#"{"id":"123e4567-e89b-12d3-a456-426614174000","doc":{"a":[{"b":null}]},"color":"red","at":[1.5,2]}"#,
+        "\n",
+        r#"{"id":"ffffffff-0000-0000-0000-000000000000","doc":"text","color":"blue","at":null}"#,
+        "\n",
+    );
+    let schema = "id:uuid,doc:json,color:enum,at:fixed_list[2, float64]:nullable";
+    dir.write("rows.jsonl", rows);
+    let output =
+        dir.run_args(&["create", "a.tatami", "--from", "rows.jsonl", "--schema", schema, "--sort", "id"]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert_eq!(dir.ok("cat a.tatami").out, rows);
+    dir.ok("convert a.tatami a.parquet");
+    dir.ok("convert a.parquet b.tatami");
+    assert_eq!(dir.ok("cat b.tatami").out, rows);
+    dir.ok("verify --deep b.tatami");
+    assert_eq!(
+        dir.ok("cat a.tatami --stored --columns doc -n 1").out,
+        "{\"doc\":\"{\\\"a\\\":[{\\\"b\\\":null}]}\"}\n"
+    );
+    let csv = dir.ok("convert a.tatami - --to csv").out;
+    let expected = concat!(
+        "id,doc,color,at\n",
+        r#"123e4567-e89b-12d3-a456-426614174000,"{""a"":[{""b"":null}]}",red,"[1.5,2]""#,
+        "\n",
+        r#"ffffffff-0000-0000-0000-000000000000,"""text""",blue,"#,
+        "\n",
+    );
+    assert_eq!(csv, expected);
+    dir.write("rows.csv", &csv);
+    let output = dir.run_args(&["create", "c.tatami", "--from", "rows.csv", "--schema", schema]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert_eq!(dir.ok("cat c.tatami").out, rows);
+    for file in ["a.tatami", "b.tatami"] {
+        for (filter, count) in [
+            ("id = \"123E4567E89B12D3A456426614174000\"", "1"),
+            ("id > \"123e4567-e89b-12d3-a456-426614174000\"", "1"),
+            ("color in (\"red\", \"green\")", "1"),
+            ("color like \"%e%\"", "2"),
+            ("doc contains \"null\"", "1"),
+        ] {
+            let found = dir.run_args(&["count", file, "--where", filter]);
+            assert_eq!(found.out.trim(), count, "{filter}: {}", found.err);
+        }
+    }
+    let found = dir.ok("lookup a.tatami ffffffff-0000-0000-0000-000000000000 --columns color");
+    assert_eq!(found.out, "{\"color\":\"blue\"}\n");
+    let stats = dir.ok("stats a.tatami").out;
+    assert!(stats.contains("123e4567-e89b-12d3-a456-426614174000"), "{stats}");
+    let wrong = dir.run_args(&["count", "a.tatami", "--where", "id = \"1\""]);
+    assert_eq!(wrong.code, 8);
+    assert!(wrong.err.contains("invalid uuid literal \"1\" for column `id`, for example"), "{}", wrong.err);
+    for (schema, row, reason) in [
+        ("id:uuid", r#"{"id":"1"}"#, "is not a valid uuid"),
+        (
+            "at:fixed_list[2, int8]",
+            r#"{"at":[1]}"#,
+            "line 1: column `at`: the list has another length than declared",
+        ),
+    ] {
+        dir.write("bad.jsonl", row);
+        let output = dir.run_args(&["create", "bad.tatami", "--from", "bad.jsonl", "--schema", schema]);
+        assert!(output.code == 8 && output.err.contains(reason), "{} {}", output.code, output.err);
+    }
+    dir.write("bad.csv", "doc\n{\n");
+    let output = dir.run("create bad.tatami --from bad.csv --schema doc:json");
+    assert!(output.code == 8 && output.err.contains("is not valid JSON"), "{} {}", output.code, output.err);
+}
+
+/// Strings of JSONL that are all dates are dates; a later value that is none makes them strings again.
+#[test]
+fn dates_of_jsonl_are_inferred() {
+    let dir = TestDir::new();
+    let rows =
+        "{\"day\":\"2024-02-29\",\"at\":\"2024-02-29T12:00:00Z\"}\n{\"day\":\"2023-01-01\",\"at\":null}\n";
+    assert_eq!(dir.round_trip("d.jsonl", rows, ""), rows);
+    let stored = dir.ok("cat back.tatami --stored").out;
+    assert_eq!(stored, "{\"day\":19782,\"at\":1709208000000000}\n{\"day\":19358,\"at\":null}\n");
+    let mixed = format!("{rows}{{\"day\":\"unknown\",\"at\":\"2024-02-29T12:00:00Z\"}}\n");
+    assert_eq!(dir.round_trip("m.jsonl", &mixed, "--sample 1"), mixed);
+    let number = format!("{rows}{{\"day\":5}}\n");
+    dir.write("n.jsonl", &number);
+    let output = dir.run("create n.tatami --from n.jsonl --sample 1");
+    assert!(output.err.contains("has numbers (line 3) and dates (line 1)"), "{}", output.err);
+    // As strings on request.
+    let text = dir.round_trip("d.jsonl", rows, "--schema day:string,at:string:nullable");
+    assert_eq!(text, rows);
+    assert_eq!(dir.ok("cat back.tatami --stored").out, rows);
 }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use tercet::convert::tables::DeclaredColumns;
 use tercet::core::escape;
+use tercet::tatami::logical_type::{Annotation, ValueType};
 use tercet::tatami::schema::TYPES;
 use tercet::tatami::{Field, LogicalType, Schema, Type};
 
@@ -85,34 +86,56 @@ fn field(text: &str) -> Result<(Field, Option<String>), String> {
     if name.is_empty() {
         return Err(wrong("missing column name"));
     }
-    let (kind, mut annotation) = kind(tokens.next()).map_err(|reason| wrong(&reason))?;
-    let mut field = match kind {
+    let type_name = tokens.next();
+    if let Some((len, element)) = type_name.and_then(fixed_list) {
+        let len: i32 = len.parse().ok().filter(|len| *len > 0).ok_or_else(|| wrong("invalid list length"))?;
+        let (element, logical) = element_type(Some(element)).map_err(|reason| wrong(&reason))?;
+        let value = logical.and_then(|logical| ValueType::parse(&logical));
+        let annotation = Annotation { fixed_len: Some(len), value, ..Annotation::default() };
+        let field = with_nulls(Field::list(name, element), tokens).map_err(wrong)?;
+        return Ok((field, Some(annotation.to_string())));
+    }
+    let (kind, mut annotation) = kind(type_name).map_err(|reason| wrong(&reason))?;
+    let field = match kind {
         Type::List => {
-            let (element, logical) = self::kind(tokens.next()).map_err(|reason| wrong(&reason))?;
-            if matches!(element, Type::List | Type::BlobRef) {
-                return Err(wrong("lists of lists or blobs are not supported"));
-            }
+            let (element, logical) = element_type(tokens.next()).map_err(|reason| wrong(&reason))?;
             annotation = logical;
             Field::list(name, element)
         }
         kind => Field::new(name, kind),
     };
-    match tokens.next() {
-        None => {}
-        Some("nullable") => field = field.with_nulls(),
-        Some(_) => return Err(wrong("expected `nullable` after the type")),
+    Ok((with_nulls(field, tokens).map_err(wrong)?, annotation))
+}
+
+/// A field that is nullable if the rest of its declaration says so.
+fn with_nulls<'a>(field: Field, mut rest: impl Iterator<Item = &'a str>) -> Result<Field, &'static str> {
+    match (rest.next(), rest.next()) {
+        (None, _) => Ok(field),
+        (Some("nullable"), None) => Ok(field.with_nulls()),
+        (Some("nullable"), Some(_)) => Err("expected `name:type` or `name:type:nullable`"),
+        (Some(_), _) => Err("expected `nullable` after the type"),
     }
-    match tokens.next() {
-        None => Ok((field, annotation)),
-        Some(_) => Err(wrong("expected `name:type` or `name:type:nullable`")),
+}
+
+/// The arguments of `fixed_list[LENGTH, TYPE]`.
+fn fixed_list(name: &str) -> Option<(&str, &str)> {
+    let (len, element) = name.strip_prefix("fixed_list[")?.strip_suffix(']')?.split_once(',')?;
+    Some((len.trim(), element.trim()))
+}
+
+/// The type of list elements, and its annotation.
+fn element_type(name: Option<&str>) -> Result<(Type, Option<String>), String> {
+    let found = kind(name)?;
+    if matches!(found.0, Type::List | Type::BlobRef) {
+        return Err("lists of lists or blobs are not supported".to_owned());
     }
+    Ok(found)
 }
 
 /// A type of the format, or the storage type of a logical type with its annotation.
 fn kind(name: Option<&str>) -> Result<(Type, Option<String>), String> {
     let known = || {
-        let logical =
-            "date32, date64, time[UNIT], duration[UNIT], timestamp[UNIT], decimal128[DIGITS, SCALE]";
+        let logical = "date32, date64, time[UNIT], duration[UNIT], timestamp[UNIT], decimal128[DIGITS, SCALE], uuid, json, enum, fixed_list[LENGTH, TYPE]";
         format!("{}, {logical}", TYPES.map(Type::name).join(", "))
     };
     let name = name.ok_or_else(|| format!("missing type; supported types: {}", known()))?;
@@ -150,6 +173,16 @@ mod tests {
             .map(|(key, annotation)| format!("{key}={annotation}"))
             .collect::<Vec<_>>();
         assert_eq!(annotations[0], "arrow.type:a,b=decimal128[20, 2]");
+        let declared: Declared =
+            "u:uuid,j:json:nullable,v:fixed_list[3, float32]:nullable,w:fixed_list[2,timestamp[ms,UTC]]"
+                .parse()
+                .unwrap();
+        let kinds: Vec<_> =
+            declared.fields().iter().map(|field| (field.kind, field.element, field.nullable)).collect();
+        assert_eq!(kinds[..2], [(Type::Bytes, None, false), (Type::String, None, true)]);
+        assert_eq!(kinds[2], (Type::List, Some(Type::Float32), true));
+        let texts: Vec<&str> = declared.annotations.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(texts, ["uuid", "json", "fixed_list[3]", "fixed_list[2, timestamp[ms, UTC]]"]);
         assert_eq!(annotations[1..], ["arrow.type:l=date32", "arrow.type:t=timestamp[ms, +02:00]"]);
         for wrong in [
             "",
@@ -163,6 +196,10 @@ mod tests {
             "a:int8,",
             "a:decimal128[39, 2]",
             "a:time[h]",
+            "a:fixed_list[0, int8]",
+            "a:fixed_list[2]",
+            "a:fixed_list[2, blobref]",
+            "a:fixed_list[2, int8]:nullable:x",
             "`a:int8",
         ] {
             assert!(wrong.parse::<Declared>().is_err(), "{wrong}");

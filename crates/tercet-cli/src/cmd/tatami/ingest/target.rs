@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "arrow")]
 use tercet::arrow;
-use tercet::convert::tables::{Rows, Table};
+use tercet::convert::tables::{Rows, Table, rejected_row};
 use tercet::core::publish::AtomicFile;
 use tercet::core::{Sink as _, escape};
 use tercet::tatami::{BatchError, Column, Error, ErrorKind, LogicalType, Writer, Written};
@@ -269,14 +269,7 @@ fn explained(failed: Error, rows: &Rows, before: u64) -> Failure {
             failure
         }
     };
-    let (row, column, reason) = match &**error {
-        BatchError::Unsorted { column, row } => {
-            (row.saturating_sub(before), column, "sort key is less than in the previous row")
-        }
-        BatchError::Null { column, row } => (*row, column, "null in a non-nullable column"),
-        BatchError::TooLarge { column, row, .. } => (*row, column, "value exceeds the maximum page size"),
-        _ => return failed.into(),
-    };
+    let Some((row, column, reason)) = rejected_row(error, before) else { return failed.into() };
     let Some(lines) = &rows.lines else { return hint(failed.into()) };
     let line = usize::try_from(row).ok().and_then(|row| lines.get(row));
     let prefix = line.map_or_else(String::new, |line| format!("line {line}: "));
