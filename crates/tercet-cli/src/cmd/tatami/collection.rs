@@ -9,9 +9,10 @@ use tercet::Format;
 use tercet::core::num::counted;
 use tercet::core::{Class, Diagnostic as _, SourceError, escape};
 use tercet::tatami::collection::{Compacted, ManifestWarning, Member};
-use tercet::tatami::{Access, Collection, ReadOptions, WriterOptions};
+use tercet::tatami::{Access, Collection, LogicalType, ReadOptions, Scalar, Type, WriterOptions};
 
 use super::layout::Layout;
+use super::scalars;
 use crate::args::{ForceArgs, JsonArgs, LimitArgs, limits};
 use crate::cmd::tgm::ReportFormat;
 use crate::failure::{Failure, Outcome};
@@ -300,10 +301,11 @@ fn list(directory: &Directory, json: bool, most: u64, out: &mut Ui) -> Result<()
     let collection = directory.open()?;
     let (members, replay) = (collection.members(), collection.replay());
     let shown = usize::try_from(most).unwrap_or(usize::MAX);
+    let key_type = key_type(&collection);
     if json {
         return out.json(&ListJson {
             collection: directory.json(),
-            members: members.iter().take(shown).map(member_json).collect(),
+            members: members.iter().take(shown).map(|member| member_json(member, key_type)).collect(),
             rows: collection.rows(),
             bytes: collection.bytes(),
             records: replay.records,
@@ -324,7 +326,11 @@ fn list(directory: &Directory, json: bool, most: u64, out: &mut Ui) -> Result<()
         let key = match member.sort_column.as_str() {
             "" => String::new(),
             column => {
-                let (min, max) = (quoted(&member.sort_min), quoted(&member.sort_max));
+                let bound = |bytes: &[u8]| match key_text(member, bytes, key_type) {
+                    Some(text) => text,
+                    None => quoted(bytes),
+                };
+                let (min, max) = (bound(&member.sort_min), bound(&member.sort_max));
                 format!(" key[{}]={min}..{max}", escape::name(column))
             }
         };
@@ -414,8 +420,30 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-fn member_json(member: &Member) -> MemberJson<'_> {
-    let plain = |bytes: &[u8]| if is_text(bytes) { text(bytes) } else { hex(bytes) };
+/// The logical type of the sort key, if a member has one and can be opened: the manifest has stored types.
+fn key_type(collection: &Collection) -> Option<LogicalType> {
+    let member = collection.members().iter().find(|member| !member.sort_column.is_empty())?;
+    let file = collection.open_member(member).ok()?;
+    let column = file.schema().index_of(&member.sort_column)?;
+    let natural = (member.sort_kind() == Some(Type::TimestampMicros)).then_some(LogicalType::UTC);
+    file.logical_types().get(column).copied().flatten().or(natural)
+}
+
+/// A bound of the sort key by its type; `None` for strings and bytes.
+fn key_text(member: &Member, bytes: &[u8], logical_type: Option<LogicalType>) -> Option<String> {
+    let kind = member.sort_kind()?;
+    let value = Scalar::from_bytes(kind, bytes)?;
+    let is_plain =
+        matches!(kind, Type::String | Type::Bytes) && logical_type.is_none_or(LogicalType::is_text);
+    (!is_plain).then(|| scalars::display(kind, logical_type, &value))
+}
+
+fn member_json(member: &Member, key_type: Option<LogicalType>) -> MemberJson<'_> {
+    let plain = |bytes: &[u8]| match key_text(member, bytes, key_type) {
+        Some(text) => text,
+        None if is_text(bytes) => text(bytes),
+        None => hex(bytes),
+    };
     let sort_key = (!member.sort_column.is_empty()).then(|| KeyJson {
         column: &member.sort_column,
         min: plain(&member.sort_min),
