@@ -25,6 +25,11 @@ pub(crate) fn convert_to_py(error: &tercet::convert::Error) -> PyErr {
     Python::attach(|py| exception(py, error, error.location()).unwrap_or_else(|failed| failed))
 }
 
+/// Converts an error of a table that is written as a file.
+pub(crate) fn ingest_to_py(error: &tercet::convert::tables::IngestError, location: &str) -> PyErr {
+    Python::attach(|py| exception(py, error, location).unwrap_or_else(|failed| failed))
+}
+
 fn exception(py: Python<'_>, error: &dyn Diagnostic, location: &str) -> PyResult<PyErr> {
     let class = match error.class() {
         _ if error.is_cancelled() => "Cancelled",

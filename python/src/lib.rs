@@ -8,6 +8,7 @@ mod arrow_stream;
 mod buffer;
 mod convert;
 mod error;
+mod ingest;
 mod job;
 mod source;
 mod tatami;
@@ -140,6 +141,7 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tgm_compat::tgm_packing, module)?)?;
     module.add_function(wrap_pyfunction!(tgm::write_tgm, module)?)?;
     module.add_function(wrap_pyfunction!(tatami::write_tatami, module)?)?;
+    module.add_function(wrap_pyfunction!(ingest::create_tatami, module)?)?;
     module.add_class::<tet::Tet>()?;
     module.add_class::<tgm::Tgm>()?;
     module.add_class::<tgm::NativeMessage>()?;

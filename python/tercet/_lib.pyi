@@ -159,6 +159,15 @@ def write_tgm(
     allow_nan: bool = True,
 ) -> int: ...
 def write_tatami(path: str, table: object, *, overwrite: bool = False) -> int: ...
+def create_tatami(
+    path: str,
+    inputs: list[str],
+    *,
+    sort: str | None = None,
+    blobs: list[str] = ...,
+    blooms: list[str] = ...,
+    overwrite: bool = False,
+) -> int: ...
 def tgm_encode(
     global_: dict[str, Any], objects: list[tuple[dict[str, Any], Any]], options: dict[str, Any], pre_encoded: bool, /
 ) -> bytes: ...

@@ -190,7 +190,31 @@ def _check_complex(name: str, array: Any) -> None:
             raise RequestError(f"object {name!r}: a complex number with one part that is not finite cannot be stored in .tgm")
 
 
-def write_tatami(path: str | os.PathLike[str], table: Any, *, overwrite: bool = False) -> int:
-    """Writes an Arrow table to a `.tatami` file. Returns the number of rows."""
+def write_tatami(
+    path: str | os.PathLike[str],
+    table: Any,
+    *,
+    sort: str | None = None,
+    blobs: Sequence[str] = (),
+    blooms: Sequence[str] = (),
+    overwrite: bool = False,
+) -> int:
+    """Writes a table to a `.tatami` file. Returns the number of rows.
+
+    Args:
+        table: Anything with `__arrow_c_stream__`, or the path or URL of a CSV, TSV, JSONL, Parquet, Arrow or `.tatami`
+            file, or a list of them, which become one table. Dialect and types of text are detected.
+        sort: Sort the rows of files by this column, which becomes the sort key; in temporary files if needed.
+        blobs: String or bytes columns of files that are stored as blobs, for large values.
+        blooms: Columns of files with bloom filters.
+    """
+    if isinstance(table, (str, os.PathLike)):
+        table = [table]
+    if isinstance(table, (list, tuple)) and table and all(isinstance(one, (str, os.PathLike)) for one in table):
+        inputs = [os.fspath(one) for one in table]
+        options: dict[str, Any] = {"sort": sort, "blobs": list(blobs), "blooms": list(blooms)}
+        return _lib.create_tatami(os.fspath(path), inputs, overwrite=overwrite, **options)
+    if sort is not None or blobs or blooms:
+        raise RequestError("sort, blobs and blooms apply to files; sort an Arrow table before it is written")
     rows: int = _lib.write_tatami(os.fspath(path), table, overwrite=overwrite)
     return rows

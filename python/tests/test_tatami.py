@@ -34,6 +34,24 @@ def test_tables_round_trip(table):
     assert found.cast(data.schema).equals(data)
 
 
+def test_files_become_tables(tmp_path):
+    (tmp_path / "a.csv").write_text("name;people;since\nUlm;126000;1181-01-01\nBonn;331000;1244-03-18\n")
+    (tmp_path / "b.csv").write_text("name;people;since\nJena;;1236-01-01\n")
+    path = tmp_path / "cities.tatami"
+    assert tercet.write_tatami(path, [tmp_path / "a.csv", tmp_path / "b.csv"], sort="name", blooms=["name"]) == 3
+    found = tercet.open(path).scan().to_arrow().to_pydict()
+    assert found["name"] == ["Bonn", "Jena", "Ulm"] and found["people"] == [331000, None, 126000]
+    assert found["since"][0] == datetime.date(1244, 3, 18)
+    with pytest.raises(tercet.RequestError, match="no such column"):
+        tercet.write_tatami(path, str(tmp_path / "a.csv"), sort="x", overwrite=True)
+    with pytest.raises(tercet.TercetOSError):
+        tercet.write_tatami(path, tmp_path / "a.csv")
+    (tmp_path / "bad.csv").write_text("a,b\n1\n")
+    with pytest.raises(tercet.MalformedError, match="line 2"):
+        tercet.write_tatami(tmp_path / "bad.tatami", tmp_path / "bad.csv")
+    assert not (tmp_path / "bad.tatami").exists()
+
+
 def test_filters_and_columns(table):
     path, data = table
     file = tercet.open(path)
