@@ -18,6 +18,7 @@
 //! | `change.rs` | append, upsert and delete rows |
 //! | `rows.rs` | scans and key lookups over all members |
 //! | `merge.rs` | merge members into one file |
+//! | `segments.rs` | update and merge search segments |
 //! | `verify.rs` | verify manifest and members |
 
 #[cfg(any(unix, windows))]
@@ -30,6 +31,8 @@ mod member;
 mod merge;
 #[cfg(any(unix, windows))]
 mod rows;
+#[cfg(any(unix, windows))]
+pub(crate) mod segments;
 #[cfg(any(unix, windows))]
 mod verify;
 
@@ -44,6 +47,8 @@ pub use merge::merge_files;
 #[cfg(any(unix, windows))]
 pub use rows::{CollectionBatches, CollectionLookup, CollectionScan, MemberBatch};
 
+#[cfg(any(unix, windows))]
+pub use segments::SegmentUpdate;
 #[cfg(any(unix, windows))]
 pub use verify::CollectionReport;
 

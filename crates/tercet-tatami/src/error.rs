@@ -168,6 +168,12 @@ pub enum ErrorKind {
     /// A manifest with a header and no records.
     #[error("the manifest has no records: emptied by another program, or truncated")]
     ManifestEmpty,
+    /// A file of a directory without a manifest, which an update would hide.
+    #[error("the directory has `{}` and no manifest", escape::name(path))]
+    UnlistedFile {
+        /// Its path.
+        path: Box<str>,
+    },
     /// A path outside its collection.
     #[error("`{}` is not a path inside the collection", escape::name(path))]
     Outside {
@@ -399,6 +405,7 @@ impl Diagnostic for ErrorKind {
             | Self::NoKey { .. }
             | Self::NullKey { .. }
             | Self::CollectionChanged
+            | Self::UnlistedFile { .. }
             | Self::Outside { .. }
             | Self::RemoteCollection
             | Self::NoSuchMember { .. }
@@ -447,6 +454,9 @@ impl Diagnostic for ErrorKind {
             }
             Self::SegmentRows => {
                 Some("index the new documents, and merge both segments without duplicates".into())
+            }
+            Self::UnlistedFile { .. } => {
+                Some("add its files to a collection first, or use an empty directory".into())
             }
             Self::CollectionChanged => Some("repeat the change".into()),
             Self::MemberChanged { .. } => Some(Hint::UpdateMember),

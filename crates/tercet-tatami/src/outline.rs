@@ -109,6 +109,9 @@ impl Outliner<'_> {
         if let Some(access) = &self.inner.footer.access {
             rest.push(self.record_outline("access index", access.offset, None)?);
         }
+        if let Some(positions) = &self.footer.positions {
+            rest.push(self.record_outline("positions", positions.offset, None)?);
+        }
         rest.sort_by_key(|part| part.span.start());
         root.parts.extend(rest);
         root.parts.push(self.footer_outline()?);

@@ -116,6 +116,7 @@ pub(crate) const fn section_name(tag: u64) -> Option<&'static str> {
         8 => Some("inverted descriptor"),
         crate::wire::footer::FEATURES => Some("features"),
         crate::wire::footer::ACCESS => Some("access index"),
+        crate::wire::footer::POSITIONS => Some("positions"),
         _ => None,
     }
 }

@@ -33,6 +33,7 @@ mod options;
 mod payload;
 mod phrase;
 mod policy;
+pub(crate) mod positions;
 mod postings;
 pub mod query;
 mod rank;
@@ -45,7 +46,7 @@ mod top;
 mod tree;
 
 pub use analyzer::{Analyzer, UnknownAnalyzer};
-pub use build::{AnalyzerChoice, Document, SegmentBuilder, SegmentOptions, StorageMode};
+pub use build::{AnalyzerChoice, Document, FieldValue, SegmentBuilder, SegmentOptions, StorageMode};
 #[cfg(any(unix, windows))]
 pub use delete::{DeleteBy, DeleteOptions, Deleted, delete, delete_on};
 #[cfg(any(unix, windows))]

@@ -170,6 +170,10 @@ impl Check<'_> {
             records += 1;
             faults.extend(crate::search::access::check(self.file, access, self.options.deep).err());
         }
+        if let Some(positions) = &inner.footer.positions {
+            records += 1;
+            faults.extend(crate::search::positions::check(self.file, positions, self.options.deep).err());
+        }
         self.conclude("indexes", faults)?;
         if self.options.deep && inner.header.has(file_flags::ROLE_SEARCH_SEG) {
             // All terms, posting lists and live documents.

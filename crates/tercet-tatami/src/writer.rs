@@ -59,6 +59,8 @@ use chunk::ColumnWriter;
 pub(crate) use compress::{Choice, Compressor};
 use group::Group;
 pub use options::{Profile, Provenance, WriterOptions};
+#[cfg(any(unix, windows))]
+pub(crate) use provenance::random_uuid;
 
 /// Validates a batch and returns its number of rows.
 #[cfg(any(unix, windows))]

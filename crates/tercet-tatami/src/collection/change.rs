@@ -136,7 +136,7 @@ impl Collection {
     }
 
     /// Locks the manifest, if there is one, and reads it again.
-    fn lock_and_refresh(&mut self) -> Result<Option<FileLock>, Error> {
+    pub(super) fn lock_and_refresh(&mut self) -> Result<Option<FileLock>, Error> {
         let lock = self.lock()?;
         self.replay = match self.read_existing()?.filter(|_| lock.is_some()) {
             Some(bytes) => log::replay_file(&bytes).map_err(|fault| self.error(fault))?,
@@ -149,7 +149,7 @@ impl Collection {
     }
 
     /// Adds records under the lock of [`lock_and_refresh`](Self::lock_and_refresh).
-    fn commit(&mut self, lock: Option<FileLock>, records: &[Record]) -> Result<(), Error> {
+    pub(super) fn commit(&mut self, lock: Option<FileLock>, records: &[Record]) -> Result<(), Error> {
         if records.is_empty() {
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl Collection {
     }
 
     /// Describes a new file as a member.
-    fn describe(&self, path: &Path) -> Result<Member, Error> {
+    pub(super) fn describe(&self, path: &Path) -> Result<Member, Error> {
         let relative = self.relative(path)?;
         Ok(Member::describe(&relative, &File::open_with(path, self.options)?))
     }

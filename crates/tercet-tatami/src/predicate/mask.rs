@@ -83,6 +83,17 @@ impl Mask {
         }
     }
 
+    /// The first selected row from `row` on.
+    pub(crate) fn next_from(&self, row: usize) -> Option<usize> {
+        let mut at = row / 64;
+        let mut word = *self.words.get(at)? & u64::MAX << (row % 64);
+        while word == 0 {
+            at += 1;
+            word = *self.words.get(at)?;
+        }
+        Some(at * 64 + word.trailing_zeros() as usize).filter(|row| *row < self.len)
+    }
+
     /// The positions of the selected rows.
     pub fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(at, word)| {

@@ -69,6 +69,7 @@ pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Re
         indexes: Vec::new(),
         inverted: None,
         access: None,
+        positions: None,
         pairs: Vec::new(),
         statistics: Statistics { rows, raw_bytes: 0, stored_bytes: 0 },
         features,

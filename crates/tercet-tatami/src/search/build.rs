@@ -23,6 +23,7 @@
 mod invert;
 mod merge;
 mod run;
+mod values;
 
 use std::path::{Path, PathBuf};
 #[cfg(any(unix, windows))]
@@ -44,6 +45,8 @@ use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::writer::{Writer, WriterOptions, Written};
 use invert::InvertedBlock;
 use merge::Runs;
+pub use values::FieldValue;
+use values::{Misfit, ValueColumns};
 
 /// Maximum text bytes per block.
 const BLOCK_BYTES: usize = 2 << 20;
@@ -86,12 +89,18 @@ pub struct SegmentOptions {
     pub memory_bytes: u64,
     /// The analyzer; by default the tokens of the format.
     pub analyzer: AnalyzerChoice,
+    /// Whether positions of terms are recorded: phrases are found without reading texts. Ignored in segments of snippets, which have no
+    /// phrases, and in the interop profile.
+    pub positions: bool,
+    /// Further columns: stored and nullable, not indexed. Filters, facets and sorting use them.
+    pub fields: Vec<Field>,
 }
 
 impl Default for SegmentOptions {
     fn default() -> Self {
         let analyzer = AnalyzerChoice::Fixed(Analyzer::PLAIN);
-        Self { mode: StorageMode::Full, writer: WriterOptions::new(), memory_bytes: 128 << 20, analyzer }
+        let (mode, writer, fields) = (StorageMode::Full, WriterOptions::new(), Vec::new());
+        Self { mode, writer, memory_bytes: 128 << 20, analyzer, positions: false, fields }
     }
 }
 
@@ -130,6 +139,23 @@ impl SegmentOptions {
         self
     }
 
+    /// Sets whether positions of terms are recorded.
+    pub fn with_positions(mut self, positions: bool) -> Self {
+        self.positions = positions;
+        self
+    }
+
+    /// Whether the segment has positions.
+    fn records_positions(&self) -> bool {
+        self.positions && self.mode == StorageMode::Full && self.writer.is_native()
+    }
+
+    /// Sets the further columns.
+    pub fn with_fields(mut self, fields: Vec<Field>) -> Self {
+        self.fields = fields;
+        self
+    }
+
     /// Sets the indexing buffer in bytes.
     pub fn with_memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
@@ -151,6 +177,8 @@ pub struct Document<'a> {
     pub body: &'a [u8],
     /// Anchor text of inbound links: indexed, not stored.
     pub anchor: &'a [u8],
+    /// The values of [`SegmentOptions::fields`], in their order; missing ones are null.
+    pub values: &'a [FieldValue],
 }
 
 impl<'a> Document<'a> {
@@ -171,6 +199,12 @@ impl<'a> Document<'a> {
         self
     }
 
+    /// Sets the values of the further columns.
+    pub fn with_values(mut self, values: &'a [FieldValue]) -> Self {
+        self.values = values;
+        self
+    }
+
     /// Sets the anchor text of inbound links.
     pub fn with_anchor(mut self, anchor: &'a [u8]) -> Self {
         self.anchor = anchor;
@@ -188,8 +222,16 @@ pub fn doc_id(url: &str) -> String {
     })
 }
 
-/// The columns of a segment.
+/// The names of the columns of every segment; further columns must have others.
+pub const COLUMN_NAMES: [&str; 9] =
+    ["doc_id", "url", "title", "body", "snippet", "norm_body", "norm_title", "norm_anchor", "norm_url"];
+
+/// The columns of a segment without further ones.
 pub fn schema(mode: StorageMode) -> Result<Schema, SchemaError> {
+    schema_with(mode, &[])
+}
+
+fn schema_with(mode: StorageMode, further: &[Field]) -> Result<Schema, SchemaError> {
     let text = match mode {
         StorageMode::Full => Field::new("body", Type::BlobRef),
         StorageMode::Snippet(_) => Field::new("snippet", Type::String),
@@ -202,7 +244,7 @@ pub fn schema(mode: StorageMode) -> Result<Schema, SchemaError> {
     ];
     let norms = ["norm_body", "norm_title", "norm_anchor", "norm_url"];
     fields.extend(norms.map(|name| Field::new(name, Type::UInt16)));
-    Schema::new(fields)
+    Schema::new(values::with_fields(fields, further))
 }
 
 /// A block of consecutive documents.
@@ -213,6 +255,7 @@ struct Block {
     titles: Strings,
     bodies: Strings,
     anchors: Strings,
+    values: ValueColumns,
     bytes: usize,
 }
 
@@ -221,6 +264,8 @@ struct Block {
 pub struct SegmentBuilder<S> {
     writer: Writer<S>,
     mode: StorageMode,
+    fields: Vec<Field>,
+    has_positions: bool,
     analyzer: AnalyzerChoice,
     directory: Option<PathBuf>,
     documents: u64,
@@ -250,29 +295,26 @@ pub struct Built<D> {
 impl<S: Sink + Send> SegmentBuilder<S> {
     /// Starts a segment in a sink.
     pub fn new(sink: S, options: SegmentOptions) -> Result<Self, Error> {
-        let schema = schema(options.mode).map_err(|error| Error::new("output".into(), error.into()))?;
-        let writer = Writer::new(sink, schema, options.writer.for_documents())?;
-        Ok(Self::with_writer(writer, None, options.mode, options.analyzer, options.memory_bytes))
+        let schema = schema_with(options.mode, &options.fields);
+        let schema = schema.map_err(|error| Error::new("output".into(), error.into()))?;
+        let writer = Writer::new(sink, schema, options.writer.clone().for_documents())?;
+        Ok(Self::with_writer(writer, None, options))
     }
 
-    fn with_writer(
-        writer: Writer<S>,
-        directory: Option<&Path>,
-        mode: StorageMode,
-        analyzer: AnalyzerChoice,
-        memory: u64,
-    ) -> Self {
+    fn with_writer(writer: Writer<S>, directory: Option<&Path>, options: SegmentOptions) -> Self {
         Self {
             writer,
-            mode,
-            analyzer,
+            mode: options.mode,
+            has_positions: options.records_positions(),
+            fields: options.fields,
+            analyzer: options.analyzer,
             directory: directory.map(Path::to_owned),
             documents: 0,
             open: Block::default(),
             full: Vec::new(),
             counted: Vec::new(),
             next: 0,
-            runs: Runs::new(directory, memory),
+            runs: Runs::new(directory, options.memory_bytes),
             lengths: LengthsWriter::default(),
         }
     }
@@ -309,6 +351,11 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         block.titles.push(document.title.as_bytes());
         block.bodies.push(document.body);
         block.anchors.push(document.anchor);
+        block.bytes += block.values.push(&self.fields, document.values).map_err(|Misfit(at)| {
+            let name = self.fields.get(at).map_or("", |field| &*field.name);
+            let reason = format!("a value of column `{}` has another type", tercet_core::escape::name(name));
+            ErrorKind::from(std::io::Error::other(reason))
+        })?;
         block.bytes += parts.iter().map(|part| part.len()).sum::<usize>();
         self.documents += 1;
         if block.bytes >= BLOCK_BYTES || block.ids.len() >= BLOCK_DOCUMENTS {
@@ -335,13 +382,14 @@ impl<S: Sink + Send> SegmentBuilder<S> {
             AnalyzerChoice::Auto => blocks.first().map_or(Analyzer::STANDARD, detected),
         };
         self.analyzer = AnalyzerChoice::Fixed(analyzer);
-        let (mode, writer, runs, lengths) = (self.mode, &mut self.writer, &mut self.runs, &mut self.lengths);
+        let (mode, has_positions) = (self.mode, self.has_positions);
+        let (writer, runs, lengths) = (&mut self.writer, &mut self.runs, &mut self.lengths);
         let (written, counted) = rayon::join(
             || put(writer, runs, lengths, before),
             || -> Vec<(Block, InvertedBlock)> {
                 let work = blocks.into_par_iter().zip(firsts);
                 work.map(|(block, first)| {
-                    let counted = invert::count(&block, first, mode, analyzer);
+                    let counted = invert::count(&block, first, mode, analyzer, has_positions);
                     (block, counted)
                 })
                 .collect()
@@ -375,7 +423,11 @@ impl<S: Sink + Send> SegmentBuilder<S> {
             self.writer.set_metadata(analyzer::KEY, &value);
         }
         let mut inverted = InvertedWriter::new(self.directory.as_deref());
-        std::mem::replace(&mut self.runs, Runs::new(None, 0)).merge_into(&mut inverted)?;
+        if self.has_positions {
+            inverted = inverted.with_positions(self.directory.as_deref());
+        }
+        let runs = std::mem::replace(&mut self.runs, Runs::new(None, 0));
+        runs.merge_into(&mut inverted, self.has_positions)?;
         let mut inverted = inverted.finish(None)?;
         inverted.lengths = Some(std::mem::take(&mut self.lengths));
         let terms = inverted.terms;
@@ -394,12 +446,12 @@ impl SegmentBuilder<AtomicFile> {
 
     /// Starts a segment on another disk.
     pub fn create_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Result<Self, Error> {
-        let schema = schema(options.mode)
+        let schema = schema_with(options.mode, &options.fields)
             .map_err(|error| Error::new(path.display().to_string().into(), error.into()))?;
-        let writer = Writer::create_on(disk, path, schema, options.writer.for_documents())?;
+        let writer = Writer::create_on(disk, path, schema, options.writer.clone().for_documents())?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = parent.unwrap_or(Path::new("."));
-        Ok(Self::with_writer(writer, Some(directory), options.mode, options.analyzer, options.memory_bytes))
+        Ok(Self::with_writer(writer, Some(directory), options))
     }
 }
 
@@ -434,6 +486,7 @@ fn put<S: Sink>(
         let mut columns: Vec<Column> =
             [block.ids, block.urls, block.titles, bodies].map(|text| Column::new(Values::Bytes(text))).into();
         columns.extend(counted.norms.map(|norm| Column::new(Values::UInt16(norm))));
+        columns.extend(block.values.into_columns());
         writer.append_batch(&columns)?;
         runs.push(counted.run)?;
     }

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bytes::Bytes;
+
+use super::positions::{BlockStarts, Positions};
 use super::postings::{BLOCK_DOCS, List, Postings, Skip};
 use super::rank::TermScorer;
 use super::terms::Entry;
@@ -38,6 +41,9 @@ pub(super) struct Cursor<'a> {
     at: usize,
     arrays: Box<Arrays>,
     scratch: Vec<u32>,
+    /// The starts of the blocks of positions, and the last block that was read.
+    starts: Option<BlockStarts>,
+    position_block: Option<(usize, Bytes)>,
     pub(super) blocks_decoded: u64,
 }
 
@@ -83,6 +89,8 @@ impl<'a> Cursor<'a> {
             at: 0,
             arrays,
             scratch: Vec::new(),
+            starts: None,
+            position_block: None,
             blocks_decoded: 0,
         })
     }
@@ -204,6 +212,40 @@ impl<'a> Cursor<'a> {
     pub(super) fn frequency(&mut self) -> Result<u32, ErrorKind> {
         self.decode_frequencies()?;
         Ok(self.arrays.frequencies[self.at])
+    }
+
+    /// The positions of the document found by [`find`](Self::find), without those of its block, and how many of these are before it.
+    pub(super) fn position_block(&mut self, positions: &Positions) -> Result<(Bytes, u64), ErrorKind> {
+        self.decode_frequencies()?;
+        let starts = match (&self.starts, self.list.number) {
+            (Some(starts), _) => Arc::clone(starts),
+            (None, Some(list)) => positions.starts(list, self.list.skips.len())?,
+            (None, None) => return Ok((Bytes::new(), 0)),
+        };
+        let block = match &self.position_block {
+            Some((number, block)) if *number == self.block => block.clone(),
+            _ => {
+                let block = positions.block(&starts, self.block)?;
+                self.position_block = Some((self.block, block.clone()));
+                block
+            }
+        };
+        self.starts = Some(starts);
+        let before = self.arrays.frequencies[..self.at].iter().map(|frequency| u64::from(*frequency)).sum();
+        Ok((block, before))
+    }
+
+    /// Decodes the positions of the document found by [`find`](Self::find); false if they are not recorded.
+    pub(super) fn positions(&mut self, out: &mut Vec<u32>) -> Result<bool, ErrorKind> {
+        let postings = self.postings;
+        let Some(positions) = &postings.positions else { return Ok(false) };
+        if self.list.number.is_none() {
+            return Ok(false);
+        }
+        let frequency = self.frequency()?;
+        let (block, before) = self.position_block(positions)?;
+        positions.decode(positions.slice(&block, before, frequency)?, out)?;
+        Ok(true)
     }
 
     /// Calls `each` with the documents of every block. The cursor is then at the end.

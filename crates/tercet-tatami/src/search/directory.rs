@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use tercet_core::Diagnostic as _;
+
 use super::segment::Segment;
-use crate::collection::{Collection, ManifestWarning};
+use crate::collection::{Collection, ManifestWarning, segments};
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, ReadOptions};
 
@@ -20,25 +22,44 @@ pub struct DirectorySegments {
 impl DirectorySegments {
     /// Opens all segments. A member without an index, and a directory without files and manifest, are errors.
     pub fn open(directory: &Path, options: ReadOptions) -> Result<Self, Error> {
-        let collection = Collection::open_with(directory, options)?;
-        let (mut files, mut warnings) = (Vec::new(), Vec::new());
-        if collection.manifest_path().exists() {
+        let mut collection = Collection::open_with(directory, options)?;
+        if !collection.manifest_path().exists() {
+            let open = |path: PathBuf| segment_of(&File::open_with(path, options)?);
+            let segments = tatami_files(directory)?.into_iter().map(open).collect::<Result<_, _>>()?;
+            return Ok(Self { segments, warnings: Vec::new() });
+        }
+        for attempts in (0..ATTEMPTS).rev() {
             collection.check_records()?;
-            warnings.clone_from(&collection.replay().warnings);
-            for member in collection.members() {
-                files.push(collection.open_member(member)?);
-            }
-        } else {
-            for path in tatami_files(directory)? {
-                files.push(File::open_with(path, options)?);
+            match members_of(&collection) {
+                // A merge replaced a member, and its file is gone.
+                Err(error) if attempts > 0 && error.is_not_found() => {
+                    collection = Collection::open_with(directory, options)?;
+                }
+                segments => {
+                    return Ok(Self { segments: segments?, warnings: collection.replay().warnings.clone() });
+                }
             }
         }
-        let mut segments = Vec::with_capacity(files.len());
-        for file in files {
-            segments.push(file.segment()?.ok_or_else(|| file.error(ErrorKind::NotASegment))?);
-        }
-        Ok(Self { segments, warnings })
+        Ok(Self { segments: Vec::new(), warnings: Vec::new() })
     }
+}
+
+/// How often a collection is opened if its files disappear meanwhile.
+const ATTEMPTS: usize = 4;
+
+fn segment_of(file: &File) -> Result<Segment, Error> {
+    file.segment()?.ok_or_else(|| file.error(ErrorKind::NotASegment))
+}
+
+/// The segments of a collection, with the mark of updates.
+fn members_of(collection: &Collection) -> Result<Vec<Segment>, Error> {
+    let mut segments = Vec::new();
+    for member in collection.members() {
+        let mut segment = segment_of(&collection.open_member(member)?)?;
+        segment.mark = segments::mark(segment.file()).map(Into::into);
+        segments.push(segment);
+    }
+    Ok(segments)
 }
 
 /// The `.tatami` files of a directory, by name.

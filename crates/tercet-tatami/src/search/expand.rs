@@ -27,6 +27,14 @@ pub(super) fn expanded(query: &Query, segments: &[&Segment]) -> Result<TermQuery
         let reason = "its terms are not indexed by field: index the documents again with an analyzer other than `plain`";
         return Err(ErrorKind::Query { reason: reason.into() });
     }
+    // A column that only some segments have is empty in the others.
+    query.try_for_each_mut(&mut |part| match (part, segments) {
+        (Part::Column(test), [first, ..]) => {
+            let has = |segment: &&Segment| segment.file().schema().index_of(&test.column).is_some();
+            if segments.iter().any(has) { Ok(()) } else { Err(test.unknown(first.file().schema())) }
+        }
+        _ => Ok(()),
+    })?;
     // Anchor texts are not stored.
     query.try_for_each_mut(&mut |part| {
         if matches!(part, Part::Phrase(_, phrase) if phrase.field == Some(super::query::DocField::Anchor)) {
@@ -70,7 +78,7 @@ fn has_field(part: &Part) -> bool {
     match part {
         Part::Term(scored) | Part::Prefix(scored) | Part::Fuzzy(scored, _) => one(scored),
         Part::Phrase(terms, _) => terms.iter().any(one),
-        Part::Group(_) | Part::All => false,
+        Part::Group(_) | Part::Column(_) | Part::All => false,
     }
 }
 

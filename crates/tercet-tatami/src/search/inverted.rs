@@ -15,9 +15,10 @@ use std::path::Path;
 
 use super::access::{AccessWriter, DictionaryIndex, LengthsWriter};
 use super::live::Live;
+use super::positions::{PositionsWriter, WrittenPositions};
 use super::terms::Entry;
 use crate::error::ErrorKind;
-pub(crate) use part::Part;
+pub(crate) use part::{Part, Piece};
 use posting_lists::Lists;
 use term_dictionary::TermDictionaryWriter;
 
@@ -29,6 +30,7 @@ pub(crate) struct InvertedWriter {
     dictionary: TermDictionaryWriter,
     lists: Lists,
     access: AccessWriter,
+    positions: Option<PositionsWriter>,
     term: Vec<u8>,
     /// Whether a term is open; it may be empty.
     open: bool,
@@ -45,6 +47,7 @@ pub(crate) struct Inverted {
     pub(crate) documents: u64,
     pub(crate) live: Option<Live>,
     pub(crate) access: AccessWriter,
+    pub(crate) positions: Option<WrittenPositions>,
     pub(crate) index: DictionaryIndex,
     /// The lengths of the documents; without them, no access index is written.
     pub(crate) lengths: Option<LengthsWriter>,
@@ -57,9 +60,16 @@ impl InvertedWriter {
             dictionary: TermDictionaryWriter::new(directory),
             lists: Lists::new(directory),
             access: AccessWriter::default(),
+            positions: None,
             term: Vec::new(),
             open: false,
         }
+    }
+
+    /// Writes positions too: each document is added with [`push_with`](Self::push_with).
+    pub(crate) fn with_positions(mut self, directory: Option<&Path>) -> Self {
+        self.positions = Some(PositionsWriter::new(directory));
+        self
     }
 
     /// Starts the next term.
@@ -82,10 +92,23 @@ impl InvertedWriter {
         self.lists.push(document, frequency)
     }
 
+    /// Adds a document of the term and the gaps between its positions, if they are written.
+    #[inline]
+    pub(crate) fn push_with(&mut self, document: u32, frequency: u32, gaps: &[u8]) -> Result<(), ErrorKind> {
+        self.push(document, frequency)?;
+        if let Some(positions) = &mut self.positions {
+            positions.push(gaps);
+        }
+        Ok(())
+    }
+
     /// Ends the term. A term without documents is dropped.
     fn end(&mut self) -> Result<(), ErrorKind> {
         if let Some((entry, lengths)) = self.lists.end()? {
             self.access.term(&self.term, lengths);
+            if let Some(positions) = &mut self.positions {
+                positions.end(lengths.is_some())?;
+            }
             self.dictionary.push(&self.term, entry)?;
         }
         Ok(())
@@ -98,7 +121,20 @@ impl InvertedWriter {
         let (postings, skips) = self.lists.finish()?;
         let (dictionary, index, terms) = self.dictionary.finish()?;
         let access = self.access;
-        Ok(Inverted { dictionary, postings, skips, terms, documents, live, access, index, lengths: None })
+        let positions = self.positions.map(PositionsWriter::finish).transpose()?;
+        let lengths = None;
+        Ok(Inverted {
+            dictionary,
+            postings,
+            skips,
+            terms,
+            documents,
+            live,
+            access,
+            positions,
+            index,
+            lengths,
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use tercet_core::{Progress, Sink, checksum};
 use super::access::LengthsWriter;
 use super::columns;
 use super::inverted::InvertedWriter;
+use super::positions::{Positions, Singles};
 use super::segment::Segment;
 use super::terms::Entry;
 use crate::column::{Column, Values};
@@ -232,11 +233,15 @@ fn copy_terms(
     numbers: &[Vec<u32>],
     progress: &dyn Progress,
 ) -> Result<super::inverted::Inverted, Error> {
+    let all_have_positions = segments.iter().all(Segment::has_positions);
     let mut inputs: Vec<TermCursor<'_>> = Vec::with_capacity(segments.len());
     for segment in segments {
         inputs.push(TermCursor::new(segment)?);
     }
     let mut writer = InvertedWriter::new(None);
+    if all_have_positions {
+        writer = writer.with_positions(None);
+    }
     loop {
         let smallest = inputs.iter().filter_map(TermCursor::term).min();
         let Some(term) = smallest.map(<[u8]>::to_vec) else { break };
@@ -249,16 +254,22 @@ fn copy_terms(
             progress.check().map_err(|stopped| file.error(stopped.into()))?;
             let mut copy = || -> Result<(), ErrorKind> {
                 let Some(entry) = input.entry() else { return Ok(()) };
-                for (document, frequency) in input.segment.info(entry)?.postings {
+                let mut one = |document: u32, frequency: u32, gaps: &[u8]| -> Result<(), ErrorKind> {
                     let number = numbers.get(document as usize).copied().unwrap_or(DROPPED);
                     if number == DROPPED {
-                        continue;
+                        return Ok(());
                     }
                     if !begun {
                         writer.begin(&term)?;
                         begun = true;
                     }
-                    writer.push(number, frequency)?;
+                    writer.push_with(number, frequency, gaps)
+                };
+                if let Some((positions, singles)) = input.positions.as_mut().filter(|_| all_have_positions) {
+                    return input.segment.each_position(entry, positions, singles, one);
+                }
+                for (document, frequency) in input.segment.info(entry)?.postings {
+                    one(document, frequency, &[])?;
                 }
                 Ok(())
             };
@@ -279,12 +290,15 @@ struct TermCursor<'a> {
     segment: &'a Segment,
     block: usize,
     left: std::vec::IntoIter<(Vec<u8>, Entry)>,
+    /// The positions, and those of terms in single documents.
+    positions: Option<(&'a Positions, Singles<'a>)>,
     current: Option<(Vec<u8>, Entry)>,
 }
 
 impl<'a> TermCursor<'a> {
     fn new(segment: &'a Segment) -> Result<Self, Error> {
-        let mut out = Self { segment, block: 0, left: Vec::new().into_iter(), current: None };
+        let positions = segment.positions().map(|positions| (positions, positions.singles()));
+        let mut out = Self { segment, block: 0, left: Vec::new().into_iter(), positions, current: None };
         out.advance()?;
         Ok(out)
     }

@@ -264,8 +264,8 @@ impl<'a> Cluster<'a> {
         let mut order: Vec<(f32, usize, &GroupQuery)> = Vec::new();
         for (group, query) in self.statistics.groups.iter().zip(&queries) {
             let terms: Vec<&Scored> = query.query.scored().collect();
-            // Matches of all documents have no terms.
-            let matches_all = query.query.any(&|part| matches!(part, Part::All));
+            // Matches of all documents and of columns have no terms.
+            let matches_all = query.query.any(&|part| matches!(part, Part::All | Part::Column(_)));
             for (position, at) in group.segments.iter().enumerate() {
                 let most = |term: &str| query.known.get(term).map_or(0, |known| known.most[position]);
                 if !matches_all && terms.iter().all(|scored| most(&scored.term) == 0) {

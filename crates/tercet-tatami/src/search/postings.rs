@@ -16,6 +16,7 @@ use tercet_core::{FieldReader, Malformed, Reason, Span};
 
 use super::access::{AccessIndex, ListPlace};
 use super::payload::Payload;
+use super::positions::Positions;
 use super::rank::WITH_NORMS;
 use crate::block_codec::fault;
 use crate::error::ErrorKind;
@@ -35,6 +36,7 @@ pub(crate) struct Postings {
     skips: Payload,
     directory: Directory,
     opened: RwLock<Opened>,
+    pub(super) positions: Option<Positions>,
 }
 
 /// Where the lists are.
@@ -65,6 +67,8 @@ pub(crate) struct List {
     /// The maximum score of each block without idf, for each ranking that the skip table does not bound; 0 if unknown.
     pub(crate) max_scores: [Box<[AtomicU32]>; WITH_NORMS],
     pub(crate) max_frequency: u32,
+    /// Its number; `None` for a term in a single document.
+    pub(crate) number: Option<u32>,
     documents: u32,
     bytes: Bytes,
 }
@@ -78,6 +82,7 @@ impl List {
             skips,
             max_scores: Default::default(),
             max_frequency: frequency,
+            number: None,
             documents: 1,
             bytes: Bytes::new(),
         }
@@ -141,12 +146,14 @@ impl Postings {
         tables.finish()?;
         let payload = Payload::whole(POSTINGS, span, payload);
         let skips = Payload::whole(SKIPS, skips_span, skips);
-        Ok(Self { payload, skips, directory: Directory::Whole(lists), opened: RwLock::default() })
+        let directory = Directory::Whole(lists);
+        Ok(Self { payload, skips, directory, opened: RwLock::default(), positions: None })
     }
 
     /// Lists that are read one by one.
     pub(crate) fn with_access(payload: Payload, skips: Payload, access: Arc<AccessIndex>) -> Self {
-        Self { payload, skips, directory: Directory::Access(access), opened: RwLock::default() }
+        let directory = Directory::Access(access);
+        Self { payload, skips, directory, opened: RwLock::default(), positions: None }
     }
 
     /// Where a list is.
@@ -239,7 +246,9 @@ impl Postings {
         let max_scores = std::array::from_fn(|_| skips.iter().map(|_| AtomicU32::new(0)).collect());
         let max_frequency = skips.iter().map(|skip| skip.max_frequency).max().unwrap_or(0);
         let bytes = self.payload.read(place.start, place.len)?;
-        let new = Arc::new(List { skips: skips.into(), max_scores, max_frequency, documents, bytes });
+        let number = Some(list);
+        let new = List { skips: skips.into(), max_scores, max_frequency, number, documents, bytes };
+        let new = Arc::new(new);
         let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
         if opened.bytes >= MAX_CACHED_BYTES {
             *opened = Opened::default();
@@ -348,7 +357,7 @@ fn skip_table_len(fields: &mut FieldReader<'_, Region>, skips: &[u8]) -> Result<
 
 /// The length of this many varints, which end with a byte without continuation bit. Skip tables are decoded when a list
 /// is opened: a segment has far more lists than a search needs.
-fn varints_len(bytes: &[u8], count: usize) -> Option<usize> {
+pub(in crate::search) fn varints_len(bytes: &[u8], count: usize) -> Option<usize> {
     let (mut at, mut left) = (0, count);
     while let Some(word) = bytes[at..].first_chunk::<8>() {
         let ends = (!u64::from_le_bytes(*word) & 0x8080_8080_8080_8080).count_ones() as usize;

@@ -6,6 +6,7 @@
 //! sign    nothing (optional), "+" (required), "-" or "NOT" (excluded)
 //! part    [field:] word, word*, word~2, "consecutive terms", "near terms"~3, ( query ), all with ^boost; * alone
 //! field   title, body, anchor, url
+//! part    column: value, prefix*, "value", [low TO high], {low TO high}, >low, >=low, <high, <=high, * for any value
 //! ```
 //!
 //! A document matches if it has all required parts, or one of the optional parts if none is required, and no excluded part.
@@ -15,7 +16,7 @@
 //!
 //! A query holds words; the [`Analyzer`] of a segment turns them into terms. A word of several terms (`x-ray`, `3.14`, bigrams) is
 //! these terms, if it is optional, and a phrase if it is required or excluded. A single character of a script without spaces stands
-//! for the bigrams that start with it.
+//! for the bigrams that start with it. A test of a column adds nothing to the score.
 //!
 //! ```
 //! use tercet_tatami::search::{Analyzer, Query};
@@ -27,6 +28,7 @@
 //! # Ok::<(), tercet_tatami::search::QueryError>(())
 //! ```
 
+mod column_test;
 mod parse;
 mod term_query;
 #[cfg(test)]
@@ -34,6 +36,8 @@ mod tests;
 
 use std::fmt;
 
+pub(super) use column_test::ColumnTest;
+use column_test::{Bound, ValueTest};
 pub use parse::QueryError;
 pub(super) use term_query::{Group, Part, Phrase, Scored, TermQuery};
 
@@ -113,6 +117,7 @@ enum ClauseKind {
     /// Terms in this order with at most this many others between them.
     Phrase(String, u32),
     Group(Clauses),
+    Column(ColumnTest),
     All,
 }
 
@@ -131,6 +136,13 @@ impl Query {
             (Sign::May, Clause { at: 0, field: None, kind, boost })
         };
         Self { root: Clauses { parts: words.into_iter().map(clause).collect() }, dedup: false }
+    }
+
+    /// The same query with further optional words, each with its boost.
+    #[must_use]
+    pub(super) fn with_words(mut self, words: impl IntoIterator<Item = (String, f32)>) -> Self {
+        self.root.parts.extend(Self::weighted(words).root.parts);
+        self
     }
 
     /// Counts repeated optional terms of each group once. The native ranking counts repeated terms; other rankings work better
@@ -288,6 +300,7 @@ fn group(clauses: &Clauses, analyzer: Analyzer) -> Group {
                 inner.boost(clause.boost);
                 out.parts.push((*sign, Part::Group(inner)));
             }
+            ClauseKind::Column(test) => out.parts.push((*sign, Part::Column(test.clone()))),
             ClauseKind::All => out.parts.push((*sign, Part::All)),
         }
     }

@@ -20,6 +20,7 @@
 
 mod clock;
 mod facet;
+mod feedback;
 mod sort;
 mod suggest;
 
@@ -86,6 +87,8 @@ pub struct SearchRequest {
     pub snippet_bytes: usize,
     /// Whether scores are explained.
     pub explain: bool,
+    /// Whether characteristic words of the best documents are added to the query; see [`Searcher::expanded`].
+    pub expand: bool,
 }
 
 /// How exactly matching documents are counted.
@@ -194,6 +197,7 @@ impl SearchRequest {
             counting: Counting::default(),
             snippet_bytes: 200,
             explain: false,
+            expand: false,
         }
     }
 
@@ -245,6 +249,12 @@ impl SearchRequest {
         self
     }
 
+    /// Sets whether characteristic words of the best documents are added to the query.
+    pub fn with_expand(mut self, expand: bool) -> Self {
+        self.expand = expand;
+        self
+    }
+
     /// Sets whether scores are explained.
     pub fn with_explain(mut self, explain: bool) -> Self {
         self.explain = explain;
@@ -268,7 +278,11 @@ impl Searcher {
 
     /// Searches several segments as one, with the statistics of all; of documents with the same ID the newest.
     pub fn new(mut segments: Vec<Segment>) -> Result<Self, Error> {
-        let older_versions = if segments.len() > 1 { hide_older_versions(&mut segments)? } else { 0 };
+        let has_unique_ids = segments.first().is_some_and(|first| {
+            first.mark.is_some() && segments.iter().all(|segment| segment.mark == first.mark)
+        });
+        let is_one = segments.len() <= 1;
+        let older_versions = if is_one || has_unique_ids { 0 } else { hide_older_versions(&mut segments)? };
         let statistics = Arc::clone(Cluster::new(&segments).statistics());
         Ok(Self { segments, statistics: Some(statistics), older_versions })
     }
@@ -317,6 +331,14 @@ impl Searcher {
         let (mut took, mut clock) = (Took::default(), Clock::start());
         let filters = request.filter.as_ref().map(|filter| self.filters(filter)).transpose()?;
         let filters = filters.as_deref();
+        let expanded;
+        let request = if request.expand {
+            let query = self.expanded_with(request, filters)?;
+            expanded = SearchRequest { query, ..request.clone() };
+            &expanded
+        } else {
+            request
+        };
         let (mut ranked, stats) = self.ranked(request, filters)?;
         took.ranking = clock.lap();
 

@@ -15,8 +15,9 @@ use super::live::Live;
 use super::options::{
     Hit, SearchOptions, SearchResult, SearchStats, StoredFields, TermExplanation, TermStats,
 };
+use super::positions::{Positions, Singles};
 use super::postings::Postings;
-use super::query::{DocField, Part, Phrase, Query, Scored, TermQuery};
+use super::query::{ColumnTest, DocField, Part, Phrase, Query, Scored, TermQuery};
 use super::rank::{self, Lengths, Norms, TermScorer, WITH_NORMS};
 use super::terms::{Entry, Terms};
 use super::{columns, disjunction, phrase, score, tree};
@@ -44,6 +45,8 @@ pub struct Segment {
     access: Option<Arc<AccessIndex>>,
     norms: [OnceLock<Norms>; WITH_NORMS],
     analyzer: Analyzer,
+    /// The mark of the updates of its collection: with the same mark, no other member has one of its live documents.
+    pub(super) mark: Option<Box<str>>,
     /// Occurrences of terms, by posting list.
     occurrences: Mutex<HashMap<u32, u64>>,
 }
@@ -110,7 +113,7 @@ impl Segment {
             ("postings", inverted.postings_offset, inverted.postings_length),
             ("skip tables", inverted.skips_offset, inverted.skips_length),
         ];
-        let (terms, postings) = if let Some(access) = &access {
+        let (terms, mut postings) = if let Some(access) = &access {
             let [dictionary, lists, skips] = places;
             let dictionary = access.part(inner, 0, dictionary)?;
             let (lists, skips) = (access.part(inner, 1, lists)?, access.part(inner, 2, skips)?);
@@ -122,6 +125,7 @@ impl Segment {
             let terms = Terms::parse(dictionary, &dictionary_payload, tree, limit)?;
             (terms, Postings::parse(span, payload, skips_span, skips)?)
         };
+        postings.positions = Positions::open(inner, inverted)?;
         let numbers = [
             ("num_terms", inverted.num_terms, terms.count, "the terms of the term dictionary"),
             ("num_docs", inverted.num_docs, inner.header.rows, "the rows of the file"),
@@ -149,6 +153,7 @@ impl Segment {
             access,
             norms: Default::default(),
             analyzer: recorded_analyzer(inner)?,
+            mark: None,
             occurrences: Mutex::default(),
         })
     }
@@ -183,6 +188,11 @@ impl Segment {
         let live = self.live.get_or_insert_with(|| Live::all(self.documents));
         documents.into_iter().for_each(|document| live.delete(document));
         self.live_mask = Some(live.mask());
+    }
+
+    /// Whether positions of terms are recorded: phrases are then found without reading texts.
+    pub fn has_positions(&self) -> bool {
+        self.postings.positions.is_some()
     }
 
     /// Whether only snippets of the documents are stored.
@@ -432,9 +442,20 @@ impl Segment {
     ) -> Result<(tree::Search<'c, 'a>, tree::Node), ErrorKind> {
         let (cursors, phrases) = (Vec::new(), Vec::new());
         let documents = u32::try_from(self.documents).unwrap_or(END);
-        let mut search = tree::Search { cursors, phrases, documents, allowed, scored: 0, contains_phrase };
-        let root = search.bind(&query.root, &mut |scored| self.cursor(scored, options, scorer))?;
+        let positions = Vec::new();
+        let mut search =
+            tree::Search { cursors, phrases, positions, documents, allowed, scored: 0, contains_phrase };
+        let mut rows = |test: &ColumnTest| self.rows_of(test);
+        let root = search.bind(&query.root, &mut |scored| self.cursor(scored, options, scorer), &mut rows)?;
         Ok((search, root))
+    }
+
+    /// The documents of a test of a column; none if the segment does not have it.
+    fn rows_of(&self, test: &ColumnTest) -> Result<Mask, ErrorKind> {
+        if self.file.schema().index_of(&test.column).is_none() {
+            return Ok(Mask::filled(usize::try_from(self.documents).unwrap_or(0), false));
+        }
+        self.filter(&test.filter(&self.file)?).map_err(Error::into_kind)
     }
 
     /// String fields of a document.
@@ -594,6 +615,35 @@ impl Segment {
     /// The first document with a term.
     pub(super) fn first_document(&self, entry: Entry) -> Result<u32, ErrorKind> {
         Cursor::new(&self.postings, entry, 0.0, self.documents, TermScorer::Native)?.seek(0)
+    }
+
+    /// The positions, if they are recorded.
+    pub(super) fn positions(&self) -> Option<&Positions> {
+        self.postings.positions.as_ref()
+    }
+
+    /// Calls `each` with the documents of a term, their frequencies and the gaps between their positions. Terms must be in order.
+    pub(super) fn each_position(
+        &self,
+        entry: Entry,
+        positions: &Positions,
+        singles: &mut Singles<'_>,
+        mut each: impl FnMut(u32, u32, &[u8]) -> Result<(), ErrorKind>,
+    ) -> Result<(), ErrorKind> {
+        if let Entry::Singleton { document, frequency } = entry {
+            return each(document, frequency, &singles.next_gaps()?);
+        }
+        let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, TermScorer::Native)?;
+        let mut document = cursor.seek(0)?;
+        while document != END {
+            // A document is decoded when it is asked for.
+            cursor.find(document)?;
+            let frequency = cursor.frequency()?;
+            let (block, before) = cursor.position_block(positions)?;
+            each(document, frequency, positions.slice(&block, before, frequency)?)?;
+            document = cursor.seek(document + 1)?;
+        }
+        Ok(())
     }
 
     pub(super) fn info(&self, entry: Entry) -> Result<TermInfo, ErrorKind> {

@@ -5,7 +5,8 @@
 //! end. Text is read last, only for documents with all terms of a phrase whose score would reach the threshold.
 
 use super::cursor::{Cursor, END};
-use super::query::{DocField, Group, Part, Phrase, Scored, Sign};
+use super::positions;
+use super::query::{ColumnTest, DocField, Group, Part, Phrase, Scored, Sign};
 use super::rank::widened;
 use super::top::Top;
 use crate::error::ErrorKind;
@@ -20,6 +21,8 @@ pub(super) enum Node {
     Term(usize),
     /// A posting list less the occurrences in other fields, which are in the lists of the range.
     Body(usize, std::ops::Range<usize>),
+    /// Some documents.
+    Rows(Mask),
     /// All documents.
     Every,
     All(Vec<(Sign, Node)>, Option<usize>),
@@ -31,8 +34,10 @@ pub(super) type ContainsPhrase<'c> = dyn FnMut(u32, &Phrase) -> Result<bool, Err
 /// The state of a search.
 pub(super) struct Search<'c, 'a> {
     pub(super) cursors: Vec<Cursor<'a>>,
-    /// The phrases of the query.
-    pub(super) phrases: Vec<Phrase>,
+    /// The phrases of the query, with the posting lists of their terms.
+    pub(super) phrases: Vec<(Phrase, Vec<usize>)>,
+    /// The positions of the terms of a phrase.
+    pub(super) positions: Vec<Vec<u32>>,
     /// The number of documents.
     pub(super) documents: u32,
     pub(super) allowed: Option<&'c Mask>,
@@ -51,11 +56,12 @@ enum PhraseCheck {
 }
 
 impl<'a> Search<'_, 'a> {
-    /// Binds a group. `open` returns the posting list of a term, if any.
+    /// Binds a group. `open` returns the posting list of a term, if any, and `rows` the documents of a test of a column.
     pub(super) fn bind(
         &mut self,
         group: &Group,
         open: &mut dyn FnMut(&Scored) -> Result<Option<Cursor<'a>>, ErrorKind>,
+        rows: &mut dyn FnMut(&ColumnTest) -> Result<Mask, ErrorKind>,
     ) -> Result<Node, ErrorKind> {
         let mut nodes = Vec::with_capacity(group.parts.len());
         for (sign, part) in &group.parts {
@@ -63,14 +69,22 @@ impl<'a> Search<'_, 'a> {
                 Part::Term(scored) => self.term(scored, open)?,
                 // Expanded before.
                 Part::Prefix(_) | Part::Fuzzy(..) => Node::Nothing,
+                Part::Column(test) => Node::Rows(rows(test)?),
                 Part::All => Node::Every,
                 Part::Phrase(terms, phrase) => {
                     let all = terms.iter().map(|term| Ok((Sign::Must, self.term(term, open)?)));
                     let all = all.collect::<Result<Vec<_>, ErrorKind>>()?;
-                    self.phrases.push(phrase.clone());
+                    let list = |(_, node): &(Sign, Node)| match node {
+                        Node::Term(index) => Some(*index),
+                        _ => None,
+                    };
+                    // Without any, texts are read.
+                    let lists: Option<Vec<usize>> =
+                        if positions::decide(phrase) { all.iter().map(list).collect() } else { None };
+                    self.phrases.push((phrase.clone(), lists.unwrap_or_default()));
                     all_of(all, Some(self.phrases.len() - 1))
                 }
-                Part::Group(group) => self.bind(group, open)?,
+                Part::Group(group) => self.bind(group, open, rows)?,
             };
             nodes.push((*sign, node));
         }
@@ -163,6 +177,10 @@ impl<'a> Search<'_, 'a> {
             Node::Nothing => Ok(END),
             Node::Term(index) | Node::Body(index, _) => self.cursors[*index].seek(target),
             Node::Every => Ok(if target < self.documents { target } else { END }),
+            Node::Rows(rows) => {
+                let next = rows.next_from(target as usize).and_then(|row| u32::try_from(row).ok());
+                Ok(next.unwrap_or(END))
+            }
             Node::All(nodes, _) if nodes.iter().any(|(sign, _)| *sign == Sign::Must) => {
                 let mut document = target;
                 'again: loop {
@@ -192,7 +210,7 @@ impl<'a> Search<'_, 'a> {
     /// An upper bound of the scores up to the returned document.
     fn bound(&mut self, node: &Node, document: u32) -> (f64, u32) {
         match node {
-            Node::Nothing | Node::Every => (0.0, END),
+            Node::Nothing | Node::Every | Node::Rows(_) => (0.0, END),
             Node::Term(index) | Node::Body(index, _) => {
                 let cursor = &mut self.cursors[*index];
                 let lower = cursor.lower(document);
@@ -228,6 +246,7 @@ impl<'a> Search<'_, 'a> {
                 if cursor.find(document)? { Ok(Some(sum + cursor.score()?)) } else { Ok(None) }
             }
             Node::Every => Ok((document < self.documents).then_some(sum)),
+            Node::Rows(rows) => Ok(rows.get(document as usize).then_some(sum)),
             Node::Body(index, others) => {
                 if !self.cursors[*index].find(document)? {
                     return Ok(None);
@@ -262,15 +281,25 @@ impl<'a> Search<'_, 'a> {
                     }
                 }
                 let matches = match phrase {
-                    Some(phrase) if check == PhraseCheck::Text => {
-                        let Self { contains_phrase, phrases, .. } = self;
-                        contains_phrase(document, &phrases[*phrase])?
-                    }
+                    Some(phrase) if check == PhraseCheck::Text => self.contains(document, *phrase)?,
                     _ => true,
                 };
                 Ok((matches && (found || must)).then_some(total))
             }
         }
+    }
+
+    /// Whether a document contains a phrase: by the positions of its terms, or by its text.
+    fn contains(&mut self, document: u32, phrase: usize) -> Result<bool, ErrorKind> {
+        let Self { contains_phrase, phrases, positions, cursors, .. } = self;
+        let (phrase, lists) = &phrases[phrase];
+        positions.resize_with(lists.len(), Vec::new);
+        let mut is_known = !lists.is_empty();
+        for (list, positions) in lists.iter().zip(positions.iter_mut()) {
+            let cursor = &mut cursors[*list];
+            is_known = is_known && cursor.find(document)? && cursor.positions(positions)?;
+        }
+        if is_known { Ok(positions::contain(positions, phrase)) } else { contains_phrase(document, phrase) }
     }
 
     /// Whether an excluded part matches. Before the text is read, a phrase does not match.
@@ -284,7 +313,7 @@ impl<'a> Search<'_, 'a> {
 
 fn has_phrase(node: &Node) -> bool {
     match node {
-        Node::Nothing | Node::Term(_) | Node::Body(..) | Node::Every => false,
+        Node::Nothing | Node::Term(_) | Node::Body(..) | Node::Rows(_) | Node::Every => false,
         Node::All(nodes, phrase) => phrase.is_some() || nodes.iter().any(|(_, node)| has_phrase(node)),
     }
 }

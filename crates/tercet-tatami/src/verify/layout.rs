@@ -48,6 +48,9 @@ pub(super) fn check(inner: &Inner) -> Finding {
     if let Some(access) = &inner.footer.access {
         add(access.offset, access.length.saturating_add(HEADER_LEN), "access index");
     }
+    if let Some(positions) = &inner.footer.positions {
+        add(positions.offset, positions.length.saturating_add(HEADER_LEN), "positions");
+    }
     spans.sort_by_key(|(span, _)| (span.start(), span.end()));
     let mut at = header::LEN;
     let mut gaps: Vec<Span> = Vec::new();

@@ -42,9 +42,12 @@ pub(crate) const FEATURES: u64 = 21571;
 /// Tag of the access index of a search segment, which only Tercet writes.
 pub(crate) const ACCESS: u64 = 21572;
 
+/// Tag of the positions of a search segment, which only Tercet writes.
+pub(crate) const POSITIONS: u64 = 21573;
+
 /// Known section tags.
-const TAGS: [u64; 10] =
-    [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES, ACCESS];
+const TAGS: [u64; 11] =
+    [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES, ACCESS, POSITIONS];
 
 /// The contents of the footer.
 #[derive(Clone, Debug)]
@@ -63,6 +66,8 @@ pub struct Footer {
     pub inverted: Option<Inverted>,
     /// The access index of the inverted region.
     pub access: Option<AccessSection>,
+    /// The positions of the terms, a record of the same form whose root is at its end.
+    pub positions: Option<AccessSection>,
     /// Key-value pairs, in order.
     pub pairs: Vec<(String, String)>,
     /// Rows and bytes.
@@ -269,6 +274,7 @@ impl Footer {
             found(DICTIONARIES).map_or(Ok(Vec::new()), |mut section| dictionaries(&mut section))?;
         let indexes = found(INDEXES).map_or(Ok(Vec::new()), |mut section| indexes(&mut section))?;
         let inverted = found(INVERTED).map(|mut section| inverted(&mut section)).transpose()?;
+        let positions = found(POSITIONS).map(|mut section| access(&mut section)).transpose()?.flatten();
         let access = found(ACCESS).map(|mut section| access(&mut section)).transpose()?.flatten();
         let pairs = found(PAIRS).map_or(Ok(Vec::new()), |mut section| pairs(&mut section))?;
         let statistics =
@@ -285,6 +291,7 @@ impl Footer {
             indexes,
             inverted,
             access,
+            positions,
             pairs,
             statistics,
             features,

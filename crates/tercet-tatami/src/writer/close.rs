@@ -36,7 +36,8 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Output>
     writer.put_resources(&mut dictionaries, &mut features)?;
     writer.put_filters()?;
     let inverted = writer.inverted.take().map(|inverted| writer.put_inverted(inverted)).transpose()?;
-    let (inverted, access) = inverted.unzip();
+    let (inverted, records) = inverted.unzip();
+    let (access, positions) = records.unwrap_or_default();
     features.requires |= writer.columns.iter().fold(0, |all, column| all | column.requires);
     let requires = features.requires;
     let footer = Footer {
@@ -46,7 +47,8 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Output>
         dictionaries,
         indexes: std::mem::take(&mut writer.indexes),
         inverted,
-        access: access.flatten(),
+        access,
+        positions,
         pairs: writer.pairs(),
         statistics: Statistics {
             rows: writer.rows,
@@ -162,7 +164,7 @@ impl<S: Sink> Writer<S> {
     fn put_inverted(
         &mut self,
         inverted: search::inverted::Inverted,
-    ) -> Result<(Inverted, Option<AccessSection>), ErrorKind> {
+    ) -> Result<(Inverted, OwnRecords), ErrorKind> {
         if inverted.documents > self.rows {
             return Err(ErrorKind::from(std::io::Error::other("postings of documents that do not exist")));
         }
@@ -192,11 +194,17 @@ impl<S: Sink> Writer<S> {
             let (offset, length, _) = self.put_index(Part::from_memory(payload))?;
             access = Some(AccessSection { offset, length, root_length: root as u64, root_crc });
         }
+        let mut positions = None;
+        if let Some(written) = inverted.positions.filter(|_| self.options.is_native()) {
+            let (payload, root_length, root_crc) = written.into_record(&entry)?;
+            let (offset, length, _) = self.put_index(payload)?;
+            positions = Some(AccessSection { offset, length, root_length, root_crc });
+        }
         // Last: a later deletion replaces it.
         if let Some(live) = inverted.live {
             (entry.live_offset, entry.live_length, _) = self.put_index(Part::from_memory(live.to_bytes()))?;
         }
-        Ok((entry, access))
+        Ok((entry, (access, positions)))
     }
 
     /// Writes an index record and returns its offset, its payload length and the checksums of its blocks.
@@ -251,6 +259,9 @@ impl<S: Sink> Writer<S> {
         }
     }
 }
+
+/// The access index and the positions.
+type OwnRecords = (Option<AccessSection>, Option<AccessSection>);
 
 /// A sink that computes the checksums of blocks.
 struct Summed<'a, S> {

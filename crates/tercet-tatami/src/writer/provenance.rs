@@ -35,7 +35,7 @@ impl Stamp {
 }
 
 /// A version 4 UUID. The keys of a hash table of the standard library are random.
-fn random_uuid() -> [u8; 16] {
+pub(crate) fn random_uuid() -> [u8; 16] {
     let mut out = [0; 16];
     for half in out.chunks_mut(8) {
         half.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());

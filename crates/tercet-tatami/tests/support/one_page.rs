@@ -55,6 +55,7 @@ pub(crate) fn file(
         indexes: Vec::new(),
         inverted: None,
         access: None,
+        positions: None,
         pairs: Vec::new(),
         statistics: Statistics { rows: rows.into(), raw_bytes: len, stored_bytes: len },
         features: Some(Features {

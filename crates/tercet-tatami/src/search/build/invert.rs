@@ -3,11 +3,14 @@
 use std::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use tercet_codec::varint;
 
+use super::run::RunPosting;
 use super::{Block, StorageMode, run};
 use crate::column::Strings;
 use crate::search::analyze;
 use crate::search::analyzer::Analyzer;
+use crate::search::positions::GAP;
 use crate::search::query::DocField;
 
 /// An inverted block.
@@ -21,8 +24,14 @@ pub(super) struct InvertedBlock {
 }
 
 /// Inverts a block whose first document has this number.
-pub(super) fn count(block: &Block, first: u32, mode: StorageMode, analyzer: Analyzer) -> InvertedBlock {
-    let mut terms = TermCounter::default();
+pub(super) fn count(
+    block: &Block,
+    first: u32,
+    mode: StorageMode,
+    analyzer: Analyzer,
+    with_positions: bool,
+) -> InvertedBlock {
+    let mut terms = TermCounter { with_positions, ..TermCounter::default() };
     let mut tokenizer = analyzer.tokenizer();
     let mut entry = String::new();
     let mut norms: [Vec<u16>; 4] = std::array::from_fn(|_| Vec::with_capacity(block.ids.len()));
@@ -34,11 +43,15 @@ pub(super) fn count(block: &Block, first: u32, mode: StorageMode, analyzer: Anal
             (&block.urls, Some(DocField::Url)),
         ];
         for ((texts, field), norm) in fields.into_iter().zip(&mut norms) {
-            let field = field.filter(|_| analyzer.has_fields());
+            let entry_field = field.filter(|_| analyzer.has_fields());
             let mut count = 0u32;
+            // No phrase reaches over the distance, or matches an anchor text.
+            terms.position = terms.position.saturating_add(if field.is_some() { GAP } else { 0 });
+            let step = if field == Some(DocField::Anchor) { GAP } else { 1 };
             tokenizer.spans(texts.get(document), |_, term| {
+                terms.position = terms.position.saturating_add(step);
                 terms.add(term.as_bytes());
-                if let Some(field) = field {
+                if let Some(field) = entry_field {
                     entry.clear();
                     entry.push_str(field.name());
                     entry.push(':');
@@ -60,14 +73,6 @@ pub(super) fn count(block: &Block, first: u32, mode: StorageMode, analyzer: Anal
     InvertedBlock { run: terms.into_run(), norms, snippets }
 }
 
-/// One term in one document.
-#[derive(Clone, Copy, Debug)]
-struct Posting {
-    term: u32,
-    document: u32,
-    frequency: u32,
-}
-
 /// Counts terms of a block, numbered by first occurrence.
 #[derive(Debug, Default)]
 struct TermCounter {
@@ -83,7 +88,15 @@ struct TermCounter {
     here: Vec<u32>,
     /// The terms of the current document.
     touched: Vec<u32>,
-    postings: Vec<Posting>,
+    postings: Vec<RunPosting>,
+    /// The term of each posting.
+    terms: Vec<u32>,
+    with_positions: bool,
+    /// The position in the current document, and those of its terms.
+    position: u32,
+    here_positions: Vec<(u32, u32)>,
+    /// The gaps between the positions of all postings.
+    gaps: Vec<u8>,
 }
 
 fn text<'a>(bytes: &'a [u8], ends: &[u32], term: u32) -> &'a [u8] {
@@ -102,6 +115,9 @@ impl TermCounter {
             self.touched.push(number);
         }
         *here = here.saturating_add(1);
+        if self.with_positions {
+            self.here_positions.push((number, self.position));
+        }
     }
 
     #[inline]
@@ -123,16 +139,43 @@ impl TermCounter {
 
     /// Ends a document.
     fn end(&mut self, document: u32) {
+        self.position = 0;
+        if self.with_positions {
+            // By term, in their order.
+            self.here_positions.sort_unstable();
+            let mut rest = &self.here_positions[..];
+            while let Some((term, _)) = rest.first().copied() {
+                let len = rest.partition_point(|(other, _)| *other == term);
+                let (here, after) = rest.split_at(len);
+                rest = after;
+                let (start, mut before) = (self.gaps.len(), 0);
+                for (_, position) in here {
+                    varint::put((position - before).into(), &mut self.gaps);
+                    before = *position;
+                }
+                // As many as there are positions, also if the count is saturated.
+                let frequency = u32::try_from(len).unwrap_or(u32::MAX);
+                self.found[term as usize] += 1;
+                self.here[term as usize] = 0;
+                self.terms.push(term);
+                self.postings.push(RunPosting { document, frequency, start: start as u64 });
+            }
+            self.here_positions.clear();
+            self.touched.clear();
+            return;
+        }
         for term in self.touched.drain(..) {
             let frequency = std::mem::take(&mut self.here[term as usize]);
             self.found[term as usize] += 1;
-            self.postings.push(Posting { term, document, frequency });
+            self.terms.push(term);
+            self.postings.push(RunPosting { document, frequency, start: 0 });
         }
     }
 
     /// The run: by term, then by document.
     fn into_run(self) -> Vec<u8> {
-        let Self { bytes, ends, found, postings, .. } = self;
+        let Self { bytes, ends, found, postings, terms, gaps, with_positions, .. } = self;
+        let gaps = with_positions.then_some(&*gaps);
         // The prefix decides almost always.
         let key = |term: u32| {
             let text = text(&bytes, &ends, term);
@@ -153,17 +196,17 @@ impl TermCounter {
             positions[*term as usize] = at;
             at += found[*term as usize];
         }
-        let mut sorted = vec![(0, 0); postings.len()];
-        for posting in postings {
-            let position = &mut positions[posting.term as usize];
-            sorted[*position as usize] = (posting.document, posting.frequency);
+        let mut sorted = vec![RunPosting::default(); postings.len()];
+        for (term, posting) in terms.into_iter().zip(postings) {
+            let position = &mut positions[term as usize];
+            sorted[*position as usize] = posting;
             *position += 1;
         }
-        let mut out = Vec::with_capacity(bytes.len() + 3 * sorted.len());
+        let mut out = Vec::with_capacity(bytes.len() + 3 * sorted.len() + gaps.map_or(0, <[u8]>::len));
         let mut rest = &sorted[..];
         for (_, term) in order {
             let (here, after) = rest.split_at(found[term as usize] as usize);
-            run::put_term(text(&bytes, &ends, term), here, &mut out);
+            run::put_term(text(&bytes, &ends, term), here, gaps, &mut out);
             rest = after;
         }
         out

@@ -72,14 +72,16 @@ impl Runs {
     }
 
     /// Merges all runs into the writer.
-    pub(super) fn merge_into(self, out: &mut InvertedWriter) -> Result<(), ErrorKind> {
+    pub(super) fn merge_into(self, out: &mut InvertedWriter, has_positions: bool) -> Result<(), ErrorKind> {
         let files = self.files.into_iter().map(|file| file.into_reader().map(Reader::file));
         let files = files.collect::<io::Result<Vec<_>>>()?;
         let mut merged = Merge::new(files.into_iter().chain(self.memory.into_iter().map(Reader::memory)))?;
         while let Some(term) = merged.next() {
             out.begin(term)?;
             merged.pieces(|documents, bytes| {
-                run::each_posting(documents, bytes, |document, frequency| out.push(document, frequency))
+                run::each_posting(documents, bytes, has_positions, |document, frequency, gaps| {
+                    out.push_with(document, frequency, gaps)
+                })
             })?;
         }
         Ok(())

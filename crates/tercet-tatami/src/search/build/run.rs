@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! term    uvarint length, bytes │ uvarint pieces │ piece …
-//! piece   uvarint documents, bytes │ per document: uvarint gap, uvarint frequency (the first gap from 0)
+//! piece   uvarint documents, bytes │ per document: uvarint gap, uvarint frequency (the first gap from 0), with positions their gaps
 //! ```
 //!
 //! A run holds consecutive documents. Pieces of later documents are appended without decoding.
@@ -11,26 +11,47 @@ use std::io::{self, Read};
 
 use tercet_codec::varint;
 
+use crate::search::postings::varints_len;
+
 /// Size of reads from a file.
 const READ_LEN: usize = 1 << 16;
 
-/// Appends a term of one piece.
-pub(super) fn put_term(term: &[u8], postings: &[(u32, u32)], out: &mut Vec<u8>) {
+/// A document of a term.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RunPosting {
+    pub(super) document: u32,
+    pub(super) frequency: u32,
+    /// Where the gaps between the positions start.
+    pub(super) start: u64,
+}
+
+impl RunPosting {
+    /// The gaps between its positions.
+    fn gaps<'g>(&self, gaps: Option<&'g [u8]>) -> &'g [u8] {
+        let from = usize::try_from(self.start).ok().and_then(|start| gaps?.get(start..)).unwrap_or_default();
+        &from[..varints_len(from, self.frequency as usize).unwrap_or(0)]
+    }
+}
+
+/// Appends a term of one piece. `gaps` has the positions of all postings, if they are recorded.
+pub(super) fn put_term(term: &[u8], postings: &[RunPosting], gaps: Option<&[u8]>, out: &mut Vec<u8>) {
     varint::put(term.len() as u64, out);
     out.extend_from_slice(term);
     varint::put(1, out);
     let mut before = 0;
     let mut len = 0;
-    for (document, frequency) in postings {
+    for posting @ RunPosting { document, frequency, .. } in postings {
         len += varint::len((document - before).into()) + varint::len((*frequency).into());
+        len += posting.gaps(gaps).len();
         before = *document;
     }
     varint::put(postings.len() as u64, out);
     varint::put(len as u64, out);
     before = 0;
-    for (document, frequency) in postings {
+    for posting @ RunPosting { document, frequency, .. } in postings {
         varint::put((document - before).into(), out);
         varint::put((*frequency).into(), out);
+        out.extend_from_slice(posting.gaps(gaps));
         before = *document;
     }
 }
@@ -125,22 +146,31 @@ impl Reader {
     }
 }
 
-/// Calls `each` with the documents of a piece.
+/// Calls `each` with the documents of a piece, their frequencies and the gaps between their positions.
 #[inline]
 pub(super) fn each_posting<E: From<io::Error>>(
     documents: usize,
     mut bytes: &[u8],
-    mut each: impl FnMut(u32, u32) -> Result<(), E>,
+    has_positions: bool,
+    mut each: impl FnMut(u32, u32, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut document = 0u32;
-    let mut next = || {
+    let next = |bytes: &mut &[u8]| {
         let (value, used) = varint::get(bytes).map_err(io::Error::other)?;
-        bytes = &bytes[used..];
+        *bytes = &bytes[used..];
         u32::try_from(value).map_err(io::Error::other)
     };
     for _ in 0..documents {
-        document += next()?;
-        each(document, next()?)?;
+        document += next(&mut bytes)?;
+        let frequency = next(&mut bytes)?;
+        let mut len = 0;
+        if has_positions {
+            let end = || io::Error::from(io::ErrorKind::UnexpectedEof);
+            len = varints_len(bytes, frequency as usize).ok_or_else(end)?;
+        }
+        let (gaps, rest) = bytes.split_at(len);
+        bytes = rest;
+        each(document, frequency, gaps)?;
     }
     Ok(())
 }

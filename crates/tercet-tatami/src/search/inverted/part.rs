@@ -19,7 +19,7 @@ pub(crate) struct Part {
 
 /// Spooled bytes.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     spool: Spool,
     buffer: Vec<u8>,
     len: u64,
@@ -27,16 +27,16 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    pub(super) fn new(directory: Option<&Path>) -> Self {
+    pub(crate) fn new(directory: Option<&Path>) -> Self {
         Self { spool: Spool::new(directory), buffer: Vec::new(), len: 0, crc: 0 }
     }
 
     /// The number of bytes so far.
-    pub(super) const fn len(&self) -> u64 {
+    pub(crate) const fn len(&self) -> u64 {
         self.len
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.len += bytes.len() as u64;
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER_LEN { self.flush() } else { Ok(()) }
@@ -52,7 +52,7 @@ impl Piece {
 
 impl Part {
     /// `front`, followed by the spooled bytes.
-    pub(super) fn new(front: Vec<u8>, pieces: Vec<Piece>) -> io::Result<Self> {
+    pub(crate) fn new(front: Vec<u8>, pieces: Vec<Piece>) -> io::Result<Self> {
         let mut out = Self { front, pieces };
         for piece in &mut out.pieces {
             piece.flush()?;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Clause, ClauseKind, Clauses, DocField, Query, Sign};
+use super::{Bound, Clause, ClauseKind, Clauses, ColumnTest, DocField, Query, Sign, ValueTest};
 use crate::search::Analyzer;
 use crate::search::analyze;
 
@@ -64,6 +64,12 @@ enum Next {
     And,
     Or,
     Other,
+}
+
+/// What is before a colon.
+enum Target {
+    Field(DocField),
+    Column(String),
 }
 
 impl Parser<'_> {
@@ -164,7 +170,19 @@ impl Parser<'_> {
         if sign != Sign::May && self.rest().starts_with(['+', '-']) {
             return Err(QueryError::new(part_at, "duplicate sign"));
         }
-        let field = self.field()?;
+        let field = match self.field()? {
+            Some(Target::Column(name)) => {
+                let (at, test) = (self.at, self.column_test(&name)?);
+                if self.rest().starts_with('^') {
+                    let what = "a test of a column adds nothing to the score: it has no boost";
+                    return Err(QueryError::new(self.at, what));
+                }
+                let kind = ClauseKind::Column(ColumnTest { column: name, test });
+                return Ok(Some((sign, Clause { at, field: None, kind, boost: 1.0 })));
+            }
+            Some(Target::Field(field)) => Some(field),
+            None => None,
+        };
         let at = self.at;
         let kind = if self.rest().starts_with('"') {
             self.phrase()?
@@ -190,30 +208,126 @@ impl Parser<'_> {
         Ok(kind.map(|kind| (sign, Clause { at, field, kind, boost })))
     }
 
-    /// A field and its colon. `std::vec`, `http://host` and `12:30` are words.
-    fn field(&mut self) -> Result<Option<DocField>, QueryError> {
+    /// A field or a column and its colon. `std::vec`, `http://host` and `12:30` are words.
+    fn field(&mut self) -> Result<Option<Target>, QueryError> {
         let rest = self.rest();
-        let len =
-            rest.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_').unwrap_or(rest.len());
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.');
+        let len = rest.find(|letter: char| !is_part(letter)).unwrap_or(rest.len());
         let (name, after) = rest.split_at(len);
-        let Some(after) = after.strip_prefix(':').filter(|_| !name.is_empty()) else { return Ok(None) };
-        if after.is_empty()
+        let Some(after) = after.strip_prefix(':') else { return Ok(None) };
+        if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            || after.is_empty()
             || after.starts_with(|next: char| next.is_whitespace() || matches!(next, ':' | '/'))
         {
             return Ok(None);
         }
-        let Some(field) = DocField::ALL.into_iter().find(|field| field.name() == name) else {
-            let known = DocField::ALL.map(DocField::name).join(", ");
-            let what =
-                format!("unknown field `{name}` (fields: {known}); quote the term to search for it as text");
-            return Err(QueryError::new(self.at, what));
+        let target = match DocField::ALL.into_iter().find(|field| field.name() == name) {
+            Some(field) if after.starts_with(['[', '{']) => {
+                let what = format!("field `{field}` has no ranges; columns have");
+                return Err(QueryError::new(self.at, what));
+            }
+            Some(field) => Target::Field(field),
+            None => Target::Column(name.to_owned()),
         };
-        if after.starts_with(['[', '{']) {
-            let what = format!("field `{field}` has no ranges; filter columns with a where expression");
-            return Err(QueryError::new(self.at, what));
-        }
         self.at += len + 1;
-        Ok(Some(field))
+        Ok(Some(target))
+    }
+
+    /// A test of the values of a column.
+    fn column_test(&mut self, column: &str) -> Result<ValueTest, QueryError> {
+        let start = self.at;
+        if self.rest().starts_with(['[', '{']) {
+            return self.range();
+        }
+        for (sign, is_low, is_inclusive) in
+            [(">=", true, true), ("<=", false, true), (">", true, false), ("<", false, false)]
+        {
+            if self.rest().starts_with(sign) {
+                self.at += sign.len();
+                let value = self.value()?;
+                let bound = (!value.is_empty()).then_some(Bound { value, is_inclusive });
+                let Some(bound) = bound else {
+                    return Err(QueryError::new(start, format!("missing value after `{column}:{sign}`")));
+                };
+                return Ok(if is_low {
+                    ValueTest::Range(Some(bound), None)
+                } else {
+                    ValueTest::Range(None, Some(bound))
+                });
+            }
+        }
+        if self.rest().starts_with('"') {
+            return Ok(ValueTest::Is(self.value()?));
+        }
+        if self.rest().starts_with('(') {
+            let what = format!("a group cannot have a column: write `{column}:` before each of its values");
+            return Err(QueryError::new(start, what));
+        }
+        let value = self.value()?;
+        if value == "*" {
+            return Ok(ValueTest::Exists);
+        }
+        match value.strip_suffix('*') {
+            Some(prefix) => Ok(ValueTest::Prefix(prefix.to_owned())),
+            None => Ok(ValueTest::Is(value)),
+        }
+    }
+
+    /// A value: a word, or a text in quotation marks.
+    fn value(&mut self) -> Result<String, QueryError> {
+        if let Some(inside) = self.rest().strip_prefix('"') {
+            let Some(len) = inside.find('"') else {
+                return Err(QueryError::new(self.at, "unterminated `\""));
+            };
+            let value = inside[..len].to_owned();
+            self.at += len + 2;
+            return Ok(value);
+        }
+        let run = self.run();
+        let len = run.find('^').unwrap_or(run.len());
+        let value = run[..len].to_owned();
+        self.at += len;
+        Ok(value)
+    }
+
+    /// `[low TO high]`, with `{` and `}` without the bound; `*` is no bound.
+    fn range(&mut self) -> Result<ValueTest, QueryError> {
+        let start = self.at;
+        let invalid = || QueryError::new(start, "invalid range: write `[low TO high]`, or `*` for no bound");
+        let includes_low = self.rest().starts_with('[');
+        self.at += 1;
+        let mut values = Vec::new();
+        let mut is_complete = false;
+        loop {
+            self.space();
+            let rest = self.rest();
+            if rest.is_empty() {
+                return Err(QueryError::new(start, "unterminated range: `]` or `}` is missing"));
+            }
+            if rest.starts_with([']', '}']) {
+                break;
+            }
+            if rest.starts_with('"') {
+                values.push(Some(self.value()?));
+                continue;
+            }
+            let end = rest.find(|letter: char| letter.is_whitespace() || matches!(letter, ']' | '}' | '"'));
+            let word = rest[..end.unwrap_or(rest.len())].to_owned();
+            self.at += word.len();
+            if values.len() == 1 && word == "TO" {
+                is_complete = true;
+                continue;
+            }
+            values.push((word != "*").then_some(word));
+        }
+        let includes_high = self.rest().starts_with(']');
+        self.at += 1;
+        let Ok([low, high]) = <[Option<String>; 2]>::try_from(values) else { return Err(invalid()) };
+        if !is_complete {
+            return Err(invalid());
+        }
+        let bound = |value: Option<String>, is_inclusive| value.map(|value| Bound { value, is_inclusive });
+        Ok(ValueTest::Range(bound(low, includes_low), bound(high, includes_high)))
     }
 
     /// A word, a prefix, a fuzzy word or `*`; the text of a word ends before a boost.

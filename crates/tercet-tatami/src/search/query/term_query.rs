@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{DocField, Sign};
+use super::{ColumnTest, DocField, Sign};
 
 /// A query in terms of one analyzer.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,8 @@ pub(in crate::search) enum Part {
     /// Terms and their order.
     Phrase(Vec<Scored>, Phrase),
     Group(Group),
+    /// Documents with some values of a column.
+    Column(ColumnTest),
     /// All documents.
     All,
 }
@@ -124,7 +126,7 @@ impl Group {
                 Part::Term(scored) | Part::Prefix(scored) | Part::Fuzzy(scored, _) => scored.boost *= boost,
                 Part::Phrase(terms, _) => terms.iter_mut().for_each(|scored| scored.boost *= boost),
                 Part::Group(group) => group.boost(boost),
-                Part::All => {}
+                Part::Column(_) | Part::All => {}
             }
         }
     }
@@ -151,7 +153,7 @@ impl Group {
                 Part::Term(scored) => out.push(scored),
                 Part::Phrase(terms, _) => out.extend(terms),
                 Part::Group(group) => group.collect(out),
-                Part::Prefix(_) | Part::Fuzzy(..) | Part::All => {}
+                Part::Prefix(_) | Part::Fuzzy(..) | Part::Column(_) | Part::All => {}
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::rows;
 use crate::aggregate::Aggregate;
+use crate::column::Values;
 use crate::error::{Error, ErrorKind};
 use crate::logical_type::LogicalType;
 use crate::scalar::Scalar;
@@ -40,7 +41,32 @@ pub struct FacetValue {
     pub documents: u64,
 }
 
-/// The facet of a column. Documents of segments without the column have no value, unless no segment has it.
+/// Counts the distinct elements of each list; returns the number of documents without any.
+fn count_elements(
+    segment: &Segment,
+    column: usize,
+    matches: &Matches,
+    counts: &mut HashMap<Vec<u8>, (Scalar, u64)>,
+) -> Result<u64, Error> {
+    let mut missing = 0;
+    for batch in segment.file().scan().rows(rows(matches))?.column_positions(&[column])?.batches() {
+        let batch = batch?;
+        let Some(Values::List(lists)) = batch.columns.first().map(|column| &column.values) else { continue };
+        for row in 0..lists.ends.len() {
+            let mut here: Vec<Scalar> =
+                lists.range(row).filter_map(|element| lists.elements.scalar(element)).collect();
+            here.sort_by(|one, other| one.order(other).unwrap_or(std::cmp::Ordering::Equal));
+            here.dedup();
+            missing += u64::from(here.is_empty());
+            for value in here {
+                counts.entry(value.to_bytes()).or_insert((value, 0)).1 += 1;
+            }
+        }
+    }
+    Ok(missing)
+}
+
+/// The facet of a column, of a list by its elements. Documents of segments without the column have no value, unless no segment has it.
 pub(super) fn facet(
     segments: &[Segment],
     found: &[Matches],
@@ -56,9 +82,10 @@ pub(super) fn facet(
             missing += matches.rows.count() as u64;
             continue;
         };
-        let (kind, logical_type) = (file.schema().fields()[index].kind, file.logical_types()[index]);
+        let field = &file.schema().fields()[index];
+        let (kind, logical_type) = (field.kind, file.logical_types()[index]);
         if let Some(first) = &out
-            && (first.kind, first.logical_type) != (kind, logical_type)
+            && (first.kind, first.logical_type) != (field.scalar(), logical_type)
         {
             let reason = format!("the types of column `{}` differ", tercet_core::escape::name(column));
             let other = segments.first().map_or("", |first| first.file().name()).into();
@@ -66,13 +93,17 @@ pub(super) fn facet(
         }
         out.get_or_insert_with(|| Facet {
             column: column.to_owned(),
-            kind,
+            kind: field.scalar(),
             logical_type,
             values: Vec::new(),
             distinct: 0,
             others: 0,
             missing: 0,
         });
+        if kind == Type::List {
+            missing += count_elements(segment, index, matches, &mut counts)?;
+            continue;
+        }
         let result = file.scan().rows(rows(matches))?.aggregate(&[column], &[Aggregate::Count])?;
         let [keys, documents] = &result.columns[..] else { continue };
         for row in 0..documents.len() {

@@ -2,8 +2,8 @@
 
 use super::{
     ACCESS, BLOBS, BlobColumn, DICTIONARIES, FEATURES, Features, Footer, GROUPS, Group, HAS_BLOOM,
-    HAS_BOUNDS, HAS_PAGE_INDEX, HAS_ZONE, INDEXES, INVERTED, Inverted, PAIRS, SCHEMA, STATISTICS, Statistics,
-    Zone,
+    HAS_BOUNDS, HAS_PAGE_INDEX, HAS_ZONE, INDEXES, INVERTED, Inverted, PAIRS, POSITIONS, SCHEMA, STATISTICS,
+    Statistics, Zone,
 };
 use crate::schema::{Schema, Type};
 use crate::wire::cursor::{put, put_bytes};
@@ -48,13 +48,14 @@ impl Footer {
         if let Some(features) = &self.features {
             section(FEATURES, &put_features(features));
         }
-        if let Some(access) = &self.access {
+        for (tag, record) in [(ACCESS, &self.access), (POSITIONS, &self.positions)] {
+            let Some(record) = record else { continue };
             let mut body = vec![1];
-            for number in [access.offset, access.length, access.root_length] {
+            for number in [record.offset, record.length, record.root_length] {
                 put(number, &mut body);
             }
-            body.extend_from_slice(&access.root_crc.to_le_bytes());
-            section(ACCESS, &body);
+            body.extend_from_slice(&record.root_crc.to_le_bytes());
+            section(tag, &body);
         }
         out
     }
