@@ -4,7 +4,8 @@
 //! a directory ──▶ Files::add ──▶ DocumentFile ──┐
 //!                                               ├─ read ──▶ Document ──▶ tercet_tatami::search::SegmentBuilder
 //! text, Markdown, HTML ── charset ── text ──────┤
-//! JSONL, Parquet ── FieldNames ─────────────────┤
+//! JSONL ── FieldNames, Columns ─────────────────┤
+//! Parquet, Arrow, .tatami ── the same ──────────┤
 //! TREC ── <DOC> … </DOC> ───────────────────────┘
 //! ```
 //!
@@ -30,30 +31,36 @@
 //! ```
 
 mod charset;
+mod columns;
 mod error;
 mod fields;
 mod files;
 mod html;
+mod ignore;
 mod jsonl;
 mod markdown;
-#[cfg(feature = "arrow")]
-mod parquet;
 mod read;
+mod table;
 mod trec;
+#[cfg(any(unix, windows))]
+mod update;
 
 pub use charset::{Decoded, decode_html, decode_text};
+pub use columns::{Columns, Dropped};
 pub use error::{Error, ErrorKind};
 pub use fields::FieldNames;
-pub use files::{DocumentFile, DocumentFormat, Files};
+pub use files::{DocumentFile, DocumentFormat, FileFilter, Files};
 pub use html::{HtmlText, html_text};
 pub use markdown::markdown_title;
 pub use read::{DocumentOptions, DocumentReport, OnError, read};
+#[cfg(any(unix, windows))]
+pub use update::{UpdateOptions, UpdateReport, update};
 
-use tercet_tatami::search::{self, SegmentOptions, StorageMode};
+use tercet_tatami::search::{self, FieldValue, SegmentOptions, StorageMode};
 use tercet_tatami::{LogicalType, WriterOptions};
 
 /// A document to index.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Document {
     /// The document ID; by default the hexadecimal SHA-256 of the URL.
@@ -66,13 +73,16 @@ pub struct Document {
     pub body: String,
     /// Anchor text of inbound links: indexed, not stored.
     pub anchor: String,
+    /// The values of the [`Columns`]; empty if none has one.
+    pub values: Vec<FieldValue>,
 }
 
 impl<'a> From<&'a Document> for search::Document<'a> {
     fn from(document: &'a Document) -> Self {
         let mut out = Self::new(&document.url, &document.title)
             .with_body(document.body.as_bytes())
-            .with_anchor(document.anchor.as_bytes());
+            .with_anchor(document.anchor.as_bytes())
+            .with_values(&document.values);
         out.doc_id = document.id.as_deref();
         out
     }

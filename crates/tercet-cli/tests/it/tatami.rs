@@ -11,6 +11,7 @@ mod exactness;
 mod golden;
 #[cfg(all(target_os = "linux", feature = "arrow"))]
 mod hostile;
+mod index_fields;
 #[cfg(feature = "arrow")]
 mod ingest;
 #[cfg(unix)]

@@ -72,6 +72,20 @@ pub enum ErrorKind {
     #[cfg(feature = "arrow")]
     #[error(transparent)]
     Parquet(Box<tercet_arrow::ErrorKind>),
+    /// Of a `.tatami` file.
+    #[error(transparent)]
+    Tatami(Box<tercet_tatami::ErrorKind>),
+    /// A segment of a collection that no update wrote.
+    #[error("is a segment that no update wrote; an update would delete its documents")]
+    NotUpdated,
+    /// An invalid pattern of file names.
+    #[error("invalid pattern `{}`: {reason}", escape::name(pattern))]
+    Pattern {
+        /// The pattern.
+        pattern: Box<str>,
+        /// The reason.
+        reason: &'static str,
+    },
     /// Reading was cancelled.
     #[error(transparent)]
     Cancelled(Cancelled),
@@ -88,9 +102,13 @@ impl Diagnostic for ErrorKind {
             Self::Source(error) => error.class(),
             #[cfg(feature = "arrow")]
             Self::Parquet(kind) => kind.class(),
-            Self::SameName { .. } | Self::Document { .. } | Self::Fields(_) | Self::Cancelled(_) => {
-                Class::Request
-            }
+            Self::Tatami(kind) => kind.class(),
+            Self::NotUpdated
+            | Self::Pattern { .. }
+            | Self::SameName { .. }
+            | Self::Document { .. }
+            | Self::Fields(_)
+            | Self::Cancelled(_) => Class::Request,
         }
     }
 
@@ -98,6 +116,8 @@ impl Diagnostic for ErrorKind {
         match self {
             #[cfg(feature = "arrow")]
             Self::Parquet(kind) => kind.hint(),
+            Self::Tatami(kind) => kind.hint(),
+            Self::NotUpdated => Some("update another directory".into()),
             _ => None,
         }
     }

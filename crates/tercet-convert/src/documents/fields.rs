@@ -36,12 +36,32 @@ impl FieldNames {
         all.into_iter().flatten().map(String::as_str).collect()
     }
 
-    /// All names that may be read.
-    #[cfg(feature = "arrow")]
-    pub(super) fn all(&self) -> Vec<String> {
+    /// The names of the fields that [`document`](Self::document) reads of a document with some fields.
+    pub(super) fn used(&self, has: impl Fn(&str) -> bool) -> [Option<&str>; 5] {
+        let first = |others: &[&'static str]| others.iter().copied().find(|name| has(name));
+        [
+            self.id.as_deref().or_else(|| first(&IDS)),
+            self.body.as_deref().or_else(|| first(&BODIES)),
+            Some(self.url()),
+            Some(self.title()),
+            Some(self.anchor()),
+        ]
+    }
+
+    /// Whether a field of this name may be read.
+    pub(super) fn is_usual(&self, name: &str) -> bool {
         let usual = [self.url(), self.title(), self.anchor()];
-        let all = IDS.into_iter().chain(BODIES).chain(usual).chain(self.given());
-        all.map(str::to_owned).collect()
+        let mut all = IDS.into_iter().chain(BODIES).chain(usual).chain(self.given());
+        all.any(|other| other == name)
+    }
+
+    /// Whether a field with an ID or a URL exists.
+    pub(super) fn has_name(&self, is_there: impl Fn(&str) -> bool) -> bool {
+        let has_id = match &self.id {
+            Some(id) => is_there(id),
+            None => IDS.iter().any(|name| is_there(name)),
+        };
+        has_id || is_there(self.url())
     }
 
     /// Whether a body field is named or exists.
@@ -87,6 +107,7 @@ impl FieldNames {
             title: one(self.title())?.unwrap_or_default(),
             body: first(self.body.as_ref(), &BODIES)?.unwrap_or_default(),
             anchor: one(self.anchor())?.unwrap_or_default(),
+            values: Vec::new(),
         };
         if document.id.is_none() && document.url.is_empty() {
             return Err(self.nameless());

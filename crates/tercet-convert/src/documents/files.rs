@@ -2,14 +2,21 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::{Error, ErrorKind};
+use super::ignore::Patterns;
 
 /// Bytes by which a binary format is recognized.
 const HEAD_LEN: u64 = 1024;
+/// Bytes read at a time.
+const READ_LEN: usize = 1 << 18;
+/// Files with patterns of ignored files.
+const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
+/// Maximum size of one.
+const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
 /// The format of a document file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +35,21 @@ pub enum DocumentFormat {
     /// Parquet, one document per row.
     #[cfg(feature = "arrow")]
     Parquet,
+    /// Arrow IPC, one document per row.
+    #[cfg(feature = "arrow")]
+    Arrow,
+    /// `.tatami`, one document per row.
+    Tatami,
 }
 
 impl DocumentFormat {
-    /// The format of a file extension.
+    /// The format of a file extension; that of `a.jsonl.gz` is `jsonl`.
     pub fn for_path(path: &Path) -> Option<Self> {
-        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-        match extension.as_str() {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let plain = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end));
+        let is_compressed = plain.is_some();
+        let (_, extension) = plain.unwrap_or(&name).rsplit_once('.')?;
+        let format = match extension {
             "txt" | "text" => Some(Self::Text),
             "md" | "markdown" => Some(Self::Markdown),
             "html" | "htm" | "xhtml" => Some(Self::Html),
@@ -42,8 +57,29 @@ impl DocumentFormat {
             "trec" | "sgml" => Some(Self::Trec),
             #[cfg(feature = "arrow")]
             "parquet" => Some(Self::Parquet),
+            #[cfg(feature = "arrow")]
+            "arrow" | "feather" | "ipc" | "arrows" => Some(Self::Arrow),
+            "tatami" => Some(Self::Tatami),
+            _ => None,
+        };
+        format.filter(|format| format.is_text() || !is_compressed)
+    }
+
+    /// The binary format of the first bytes.
+    fn for_content(head: &[u8]) -> Option<Self> {
+        match head {
+            #[cfg(feature = "arrow")]
+            [b'P', b'A', b'R', b'1', ..] => Some(Self::Parquet),
+            #[cfg(feature = "arrow")]
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(Self::Arrow),
+            [b'T', b'A', b'T', b'1', ..] => Some(Self::Tatami),
             _ => None,
         }
+    }
+
+    /// Whether a file is a table with columns.
+    pub(super) fn is_table(self) -> bool {
+        !self.is_text()
     }
 
     /// Whether a file has many documents, which are read sequentially.
@@ -53,9 +89,10 @@ impl DocumentFormat {
 
     fn is_text(self) -> bool {
         #[cfg(feature = "arrow")]
-        return self != Self::Parquet;
-        #[cfg(not(feature = "arrow"))]
-        true
+        if matches!(self, Self::Parquet | Self::Arrow) {
+            return false;
+        }
+        self != Self::Tatami
     }
 }
 
@@ -77,10 +114,66 @@ pub struct DocumentFile {
 }
 
 impl DocumentFile {
+    /// Whether it can be read twice.
+    pub(super) fn is_regular(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|meta| meta.is_file())
+    }
+
     /// The path for messages.
     pub(super) fn location(&self) -> Arc<str> {
         self.path.to_string_lossy().into()
     }
+}
+
+/// The files of directories that are read. Patterns have the rules of `.gitignore`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileFilter {
+    /// Only files that match one of these patterns; all without any.
+    pub include: Vec<String>,
+    /// No files and directories that match one of these patterns.
+    pub exclude: Vec<String>,
+    /// Whether hidden files are read: those whose names start with a dot.
+    pub hidden: bool,
+    /// Whether files are read that a `.gitignore` or `.ignore` file excludes.
+    pub ignored: bool,
+}
+
+impl FileFilter {
+    /// All files but hidden and ignored ones.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the patterns of files to read and to skip.
+    pub fn with_patterns(mut self, include: Vec<String>, exclude: Vec<String>) -> Self {
+        (self.include, self.exclude) = (include, exclude);
+        self
+    }
+
+    /// Sets whether hidden and ignored files are read.
+    pub fn with_all(mut self, hidden: bool, ignored: bool) -> Self {
+        (self.hidden, self.ignored) = (hidden, ignored);
+        self
+    }
+}
+
+/// A walk through a directory.
+struct Walk<'a> {
+    root: &'a Path,
+    include: Patterns,
+    exclude: Patterns,
+    /// The patterns of ignore files, with the directories of the files: the outermost first.
+    ignore: Vec<(Place, Patterns)>,
+    out: Vec<(String, PathBuf, u64)>,
+}
+
+/// The directory of an ignore file.
+enum Place {
+    /// The root relative to it.
+    Above(PathBuf),
+    /// Relative to the root.
+    Below(PathBuf),
 }
 
 /// Document files, and files of directories that are none.
@@ -93,8 +186,11 @@ pub struct Files {
     pub unsupported: u64,
     /// Files in directories that cannot be read or are not text.
     pub skipped: Vec<Error>,
+    /// The number of hidden, ignored and excluded files and directories.
+    pub filtered: u64,
     /// Whether names start with the directory that was added.
     with_directories: bool,
+    filter: FileFilter,
 }
 
 impl Files {
@@ -108,6 +204,13 @@ impl Files {
     #[must_use]
     pub fn with_directories(mut self, yes: bool) -> Self {
         self.with_directories = yes;
+        self
+    }
+
+    /// Sets the files of directories that are read.
+    #[must_use]
+    pub fn with_filter(mut self, filter: FileFilter) -> Self {
+        self.filter = filter;
         self
     }
 
@@ -142,11 +245,8 @@ impl Files {
         if !meta.is_dir() {
             let by_content = || {
                 // Parquet files have many extensions.
-                #[cfg(feature = "arrow")]
-                if meta.is_file() && first_bytes(path).is_some_and(|head| head.starts_with(b"PAR1")) {
-                    return DocumentFormat::Parquet;
-                }
-                DocumentFormat::Text
+                let head = meta.is_file().then(|| first_bytes(path)).flatten().unwrap_or_default();
+                DocumentFormat::for_content(&head).unwrap_or(DocumentFormat::Text)
             };
             let format = format.or_else(|| DocumentFormat::for_path(path)).unwrap_or_else(by_content);
             let (path, name, bytes) = (path.to_path_buf(), slashed(path), meta.len());
@@ -155,11 +255,32 @@ impl Files {
             self.found.push(file);
             return Ok(());
         }
-        let mut below = Vec::new();
-        self.walk(path, path, &mut below).map_err(|error| named(ErrorKind::Read(error)))?;
+        let patterns = |all: &[String]| {
+            let mut out = Patterns::default();
+            for pattern in all {
+                let failed = |reason| named(ErrorKind::Pattern { pattern: pattern.as_str().into(), reason });
+                out.push(pattern).map_err(failed)?;
+            }
+            Ok::<_, Error>(out)
+        };
+        let mut walk = Walk {
+            root: path,
+            include: patterns(&self.filter.include)?,
+            exclude: patterns(&self.filter.exclude)?,
+            ignore: Vec::new(),
+            out: Vec::new(),
+        };
+        if !self.filter.ignored {
+            walk.add_ancestors();
+        }
+        self.walk(&mut walk, path).map_err(|error| named(ErrorKind::Read(error)))?;
+        let mut below = walk.out;
         below.sort_by(|a, b| a.0.cmp(&b.0));
         for (name, path, bytes) in below {
-            let Some(format) = format.or_else(|| DocumentFormat::for_path(&path)) else {
+            // Segments in the directory are results of earlier runs, not documents.
+            let by_name =
+                || DocumentFormat::for_path(&path).filter(|format| *format != DocumentFormat::Tatami);
+            let Some(format) = format.or_else(by_name) else {
                 self.unsupported += 1;
                 continue;
             };
@@ -173,29 +294,98 @@ impl Files {
     }
 
     /// All files below a directory. Links to directories are not followed: they may form a cycle.
-    fn walk(
-        &mut self,
-        root: &Path,
-        directory: &Path,
-        out: &mut Vec<(String, PathBuf, u64)>,
-    ) -> std::io::Result<()> {
+    fn walk(&mut self, walk: &mut Walk<'_>, directory: &Path) -> io::Result<()> {
+        let before = walk.ignore.len();
+        if !self.filter.ignored {
+            walk.add_ignore_files(directory);
+        }
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             let path = entry.path();
-            if entry.file_type()?.is_dir() {
-                if let Err(error) = self.walk(root, &path, out) {
+            let is_directory = entry.file_type()?.is_dir();
+            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            if is_hidden && !self.filter.hidden || walk.skips(&path, is_directory) {
+                self.filtered += 1;
+            } else if is_directory {
+                if let Err(error) = self.walk(walk, &path) {
                     self.skipped.push(Error::new(path.to_string_lossy().into(), ErrorKind::Read(error)));
                 }
             } else if let Ok(meta) = fs::metadata(&path)
                 && meta.is_file()
             {
                 let below =
-                    if self.with_directories { &path } else { path.strip_prefix(root).unwrap_or(&path) };
+                    if self.with_directories { &path } else { path.strip_prefix(walk.root).unwrap_or(&path) };
                 let name = slashed(below);
-                out.push((name, path, meta.len()));
+                walk.out.push((name, path, meta.len()));
             }
         }
+        walk.ignore.truncate(before);
         Ok(())
+    }
+}
+
+impl Walk<'_> {
+    /// Adds the ignore files of the directories above the root, up to that of its repository.
+    fn add_ancestors(&mut self) {
+        let Ok(root) = self.root.canonicalize() else { return };
+        if root.join(".git").exists() {
+            return;
+        }
+        let above: Vec<&Path> = root.ancestors().skip(1).collect();
+        let Some(repository) = above.iter().position(|directory| directory.join(".git").exists()) else {
+            return;
+        };
+        for directory in above[..=repository].iter().rev() {
+            // Paths are relative to the directory of the patterns.
+            let Ok(inside) = root.strip_prefix(directory) else { continue };
+            self.add_patterns(directory, inside);
+        }
+    }
+
+    fn add_ignore_files(&mut self, directory: &Path) {
+        let below = directory.strip_prefix(self.root).unwrap_or(directory).to_path_buf();
+        self.add_patterns(directory, &below);
+    }
+
+    fn add_patterns(&mut self, directory: &Path, place: &Path) {
+        let is_above = !directory.starts_with(self.root);
+        for name in IGNORE_FILES {
+            let Ok(input) = open(&directory.join(name)) else { continue };
+            let mut bytes = Vec::new();
+            if input.take(MAX_IGNORE_BYTES).read_to_end(&mut bytes).is_err() {
+                continue;
+            }
+            let patterns = Patterns::parse(&String::from_utf8_lossy(&bytes));
+            if !patterns.is_empty() {
+                let place = if is_above {
+                    Place::Above(place.to_path_buf())
+                } else {
+                    Place::Below(place.to_path_buf())
+                };
+                self.ignore.push((place, patterns));
+            }
+        }
+    }
+
+    /// Whether a file or directory is excluded or ignored, or not included.
+    fn skips(&self, path: &Path, is_directory: bool) -> bool {
+        let below = path.strip_prefix(self.root).unwrap_or(path);
+        let relative = slashed(below);
+        if self.exclude.matches(&relative, is_directory) == Some(true) {
+            return true;
+        }
+        if !is_directory && !self.include.is_empty() && self.include.matches(&relative, false) != Some(true) {
+            return true;
+        }
+        // The patterns of the innermost directory decide.
+        let decided = self.ignore.iter().rev().find_map(|(place, patterns)| {
+            let path = match place {
+                Place::Above(inside) => slashed(&inside.join(below)),
+                Place::Below(directory) => slashed(below.strip_prefix(directory).ok()?),
+            };
+            patterns.matches(&path, is_directory)
+        });
+        decided == Some(true)
     }
 }
 
@@ -211,10 +401,15 @@ fn first_bytes(path: &Path) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// Opens a file for sequential reading.
+/// Opens a file for sequential reading; gzip and Zstandard are decompressed.
 #[expect(clippy::disallowed_methods, reason = "documents are read sequentially, also from pipes")]
-pub(super) fn open(path: &Path) -> std::io::Result<fs::File> {
-    fs::File::open(path)
+pub(super) fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    let mut file = BufReader::with_capacity(READ_LEN, fs::File::open(path)?);
+    Ok(match file.fill_buf()? {
+        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::stream::read::Decoder::with_buffer(file)?),
+        _ => Box::new(file),
+    })
 }
 
 fn slashed(path: &Path) -> String {

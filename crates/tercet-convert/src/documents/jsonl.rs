@@ -13,7 +13,7 @@ use super::{MAX_BYTES, Stopped};
 pub(super) fn read<E>(reader: &mut Reader<'_, E>) -> Result<(), Stopped<E>> {
     let mut lines = BufReader::with_capacity(1 << 18, reader.open()?);
     let mut line = Vec::new();
-    let names = reader.fields();
+    let (names, columns) = (reader.fields(), reader.columns());
     let mut missing = names.given();
     let (mut documents, mut has_body) = (0, false);
     for number in 1u64.. {
@@ -43,8 +43,9 @@ pub(super) fn read<E>(reader: &mut Reader<'_, E>) -> Result<(), Stopped<E>> {
         missing.retain(|name| !object.contains_key(*name));
         has_body |= names.has_body(|name| object.contains_key(name));
         match names.document(|name| text_of(object.get(name), name)) {
-            Ok(document) => {
+            Ok(mut document) => {
                 documents += 1;
+                document.values = columns.of_object(&object, names);
                 reader.add(&document)?;
             }
             Err(reason) => {

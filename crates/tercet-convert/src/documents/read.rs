@@ -1,9 +1,7 @@
 //! Reads the documents of files: those of files with one document in parallel.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::Read as _;
-use std::path::Path;
+use std::io::Read;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -11,6 +9,7 @@ use tercet_core::Progress;
 use tercet_core::progress::Cancelled;
 
 use super::charset::{Decoded, decode_html, decode_text};
+use super::columns::Columns;
 use super::error::{Error, ErrorKind};
 use super::fields::FieldNames;
 use super::files::{DocumentFile, DocumentFormat, open};
@@ -41,11 +40,13 @@ pub enum OnError {
 pub struct DocumentOptions {
     /// The start of the URLs of files with one document.
     pub url_prefix: String,
-    /// The fields of JSONL and Parquet.
+    /// The fields of JSONL and tables.
     pub fields: FieldNames,
     /// What to do with a file or document that cannot be read; by default, [`Stop`](OnError::Stop) for named files and
     /// [`Skip`](OnError::Skip) for those of directories.
     pub on_error: Option<OnError>,
+    /// The columns for other fields.
+    pub columns: Columns,
 }
 
 impl DocumentOptions {
@@ -63,6 +64,12 @@ impl DocumentOptions {
     /// Sets the fields of JSONL and Parquet.
     pub fn with_fields(mut self, fields: FieldNames) -> Self {
         self.fields = fields;
+        self
+    }
+
+    /// Sets the columns for other fields.
+    pub fn with_columns(mut self, columns: Columns) -> Self {
+        self.columns = columns;
         self
     }
 
@@ -163,15 +170,16 @@ pub fn read<E: From<Error>>(
         {
             let mut reader = Reader { file, options, progress, report: &mut report, each: &mut each };
             let done = match file.format {
-                #[cfg(feature = "arrow")]
-                DocumentFormat::Parquet => super::parquet::read(&mut reader),
+                format if format.is_table() => super::table::read(&mut reader),
                 DocumentFormat::Trec => trec::read(&mut reader),
                 _ => jsonl::read(&mut reader),
             };
             match done {
                 Ok(()) => {}
                 Err(Stopped::Consumer(error)) => return Err(error),
-                Err(Stopped::File(error)) if error.is_fatal(file, options) => return Err(error.into()),
+                Err(Stopped::File(error)) if error.is_fatal(file, options.on_error) => {
+                    return Err(error.into());
+                }
                 Err(Stopped::File(error)) => report.problem(error),
             }
             continue;
@@ -188,7 +196,7 @@ pub fn read<E: From<Error>>(
                     report.documents += 1;
                     each(&document)?;
                 }
-                Err(error) if error.is_fatal(file, options) => return Err(error.into()),
+                Err(error) if error.is_fatal(file, options.on_error) => return Err(error.into()),
                 Err(error) => report.problem(error),
             }
             progress.advance(file.bytes);
@@ -198,16 +206,15 @@ pub fn read<E: From<Error>>(
     Ok(report)
 }
 
-trait Fatal {
+pub(super) trait Fatal {
     /// Whether the error of a file ends the reading.
-    fn is_fatal(&self, file: &DocumentFile, options: &DocumentOptions) -> bool;
+    fn is_fatal(&self, file: &DocumentFile, on_error: Option<OnError>) -> bool;
 }
 
 impl Fatal for Error {
-    fn is_fatal(&self, file: &DocumentFile, options: &DocumentOptions) -> bool {
+    fn is_fatal(&self, file: &DocumentFile, on_error: Option<OnError>) -> bool {
         let by_default = if file.is_named { OnError::Stop } else { OnError::Skip };
-        matches!(self.kind(), ErrorKind::Cancelled(_))
-            || options.on_error.unwrap_or(by_default) == OnError::Stop
+        matches!(self.kind(), ErrorKind::Cancelled(_)) || on_error.unwrap_or(by_default) == OnError::Stop
     }
 }
 
@@ -269,15 +276,18 @@ pub(super) struct Reader<'a, E> {
 }
 
 impl<'a, E> Reader<'a, E> {
-    pub(super) fn open(&self) -> Result<fs::File, Error> {
-        open(self.path()).map_err(|error| self.error(ErrorKind::Open(error)))
+    pub(super) fn open(&self) -> Result<Box<dyn Read + Send>, Error> {
+        open(&self.file.path).map_err(|error| self.error(ErrorKind::Open(error)))
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.file.path
+    pub(super) fn file(&self) -> &'a DocumentFile {
+        self.file
     }
 
-    #[cfg(feature = "arrow")]
+    pub(super) fn columns(&self) -> &'a Columns {
+        &self.options.columns
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.file.bytes
     }
@@ -299,7 +309,7 @@ impl<'a, E> Reader<'a, E> {
     /// Skips a document, or fails.
     pub(super) fn problem(&mut self, kind: ErrorKind) -> Result<(), Error> {
         let error = self.error(kind);
-        if error.is_fatal(self.file, self.options) {
+        if error.is_fatal(self.file, self.options.on_error) {
             return Err(error);
         }
         self.report.problem(error);

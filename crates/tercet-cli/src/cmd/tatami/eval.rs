@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tercet::tatami::search::evaluate::{self, EvaluationError, Judgements, Measures};
-use tercet::tatami::search::{Query, Ranking, SearchOptions};
+use tercet::tatami::search::{Query, Ranking, SearchOptions, SearchRequest};
 
 use super::search::{self, RankArg};
 use crate::args::JsonArgs;
@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Ranking function [default: all]
     #[arg(long, value_name = "RANK", value_enum)]
     rank: Option<RankArg>,
+    /// Expand each query by words of its best documents, as `search --expand` does
+    #[arg(long)]
+    expand: bool,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -64,6 +67,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             }
             let query = Query::terms(&topic.text);
             let query = if ranking == Ranking::Native { query } else { query.dedup_terms() };
+            let query = if args.expand {
+                searcher.expanded(&SearchRequest::new(query).with_ranking(ranking))?
+            } else {
+                query
+            };
             let options = SearchOptions::new(evaluate::DEPTH).with_ranking(ranking);
             let (hits, _) = cluster.find(&query, &options, None)?;
             let ids: Vec<String> =

@@ -1,15 +1,17 @@
 //! `tatami index`: index documents into a search segment.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
 use tercet::convert::documents::{
-    self, Document, DocumentFile, DocumentFormat, DocumentOptions, DocumentReport, ErrorKind, FieldNames,
-    Files,
+    self, Columns, Document, DocumentFile, DocumentFormat, DocumentOptions, DocumentReport, ErrorKind,
+    FieldNames, FileFilter, Files, UpdateOptions, UpdateReport,
 };
 use tercet::core::num::counted;
 use tercet::core::{Sink, escape};
+use tercet::tatami::Field;
 use tercet::tatami::search::build::Built;
 use tercet::tatami::search::{
     Analyzer, AnalyzerChoice, SegmentBuilder, SegmentOptions, StorageMode, UnknownAnalyzer,
@@ -18,8 +20,8 @@ use tercet::tatami::search::{
 use super::layout::Layout;
 use crate::args::{ForceArgs, JsonArgs, ProfileName};
 use crate::failure::{Failure, Outcome};
-use crate::input::{binary_format, head, must_be_local, must_be_text};
-use crate::output::{Output, Spool, deliver};
+use crate::input::{binary_format, head, must_be_local, must_be_on_disk, must_be_text};
+use crate::output::{Output, Spool, deliver, display_path};
 use crate::render::{human_size, parse_size};
 use crate::ui::{Bar, Ui, WARN, paint};
 
@@ -30,10 +32,14 @@ Examples:
   tatami index crawl.jsonl -o crawl.tatami --snippet-only
   tatami index articles.jsonl -o articles.tatami --url-field link --body-field text
   tatami index pages.parquet -o pages.tatami --body-field markdown
+  tatami index docs/ -o segments/ --update     index what changed since the last update, and delete what is gone
 
-The file type follows the extension: .txt, .md, .html, .jsonl, .trec and .parquet, or --format. Directories are searched \
-recursively, in the order of file names; files that cannot be read are reported and skipped. Binary and compressed files \
-are not indexed. Text in another encoding than UTF-8 is decoded: as declared in HTML, else by a guess, which is reported.
+The file type follows the extension: .txt, .md, .html, .jsonl, .trec, .parquet, .arrow and .tatami, or --format. Directories are \
+searched recursively, in the order of file names, without hidden files, files that a .gitignore excludes, and .tatami files; files that \
+cannot be read are reported and skipped. Files with gzip and Zstandard compression are decompressed. Text in another encoding than UTF-8 \
+is decoded: as declared in HTML, else by a guess, which is reported.
+
+Other fields of JSONL and other columns are kept as typed columns: for filters, facets and sorting.
 
 The URL of a document is --url-prefix followed by its path in the directory, or with the directory if several are given. Its ID is the SHA-256 of the URL, unless \
 the JSONL line, Parquet row or TREC document has an ID.";
@@ -56,6 +62,12 @@ pub(crate) struct Args {
     /// What to do with a file or document that cannot be read [default: stop for named files, skip in directories]
     #[arg(long, value_name = "ACTION", value_enum)]
     on_error: Option<OnErrorName>,
+    /// Fail at the first file or document that cannot be read; the same as `--on-error stop`
+    #[arg(long, conflicts_with = "on_error")]
+    strict: bool,
+    /// Update a directory of segments: index new and changed documents, and delete those that are gone
+    #[arg(long, conflicts_with = "force")]
+    update: bool,
     /// Prefix of document URLs
     #[arg(long, value_name = "TEXT", default_value = "")]
     url_prefix: String,
@@ -63,6 +75,9 @@ pub(crate) struct Args {
     /// stemming), or a language such as `english` [default: auto; plain with `--profile interop`]
     #[arg(long, visible_alias = "language", value_name = "NAME")]
     analyzer: Option<String>,
+    /// Record the positions of terms: phrase queries need no texts, and the file is larger
+    #[arg(long, conflicts_with = "snippet_only")]
+    positions: bool,
     /// Indexing buffer; spills to temporary files beyond this size
     #[arg(long, alias = "memory", value_name = "SIZE", default_value = "128MiB", value_parser = parse_size)]
     buffer: u64,
@@ -71,6 +86,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     json: JsonArgs,
     // Last: its heading also applies to the options after it.
+    #[command(flatten)]
+    filter: FilterArgs,
     #[command(flatten)]
     names: Names,
     #[command(flatten)]
@@ -96,6 +113,11 @@ enum Kind {
     /// Parquet, one document per row
     #[cfg(feature = "arrow")]
     Parquet,
+    /// Arrow IPC, one document per row
+    #[cfg(feature = "arrow")]
+    Arrow,
+    /// .tatami, one document per row
+    Tatami,
 }
 
 impl From<Kind> for DocumentFormat {
@@ -108,6 +130,9 @@ impl From<Kind> for DocumentFormat {
             Kind::Trec => Self::Trec,
             #[cfg(feature = "arrow")]
             Kind::Parquet => Self::Parquet,
+            #[cfg(feature = "arrow")]
+            Kind::Arrow => Self::Arrow,
+            Kind::Tatami => Self::Tatami,
         }
     }
 }
@@ -120,10 +145,27 @@ enum OnErrorName {
     Skip,
 }
 
+/// The files of directories.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Files of directories")]
+struct FilterArgs {
+    /// Only files that match, with the rules of .gitignore; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// No files and directories that match; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// Also hidden files
+    #[arg(long)]
+    hidden: bool,
+    /// Also files that a .gitignore or .ignore file excludes
+    #[arg(long)]
+    no_ignore: bool,
+}
+
 /// The field names of a document. Given names must exist.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_field_names, reason = "these are the names of the options")]
-#[command(next_help_heading = "Fields of JSONL, columns of Parquet")]
+#[command(next_help_heading = "Fields of JSONL, columns of tables")]
 struct Names {
     /// ID field [default: `doc_id` or `id`, if present]
     #[arg(long, value_name = "NAME")]
@@ -144,6 +186,12 @@ struct Names {
         help = "Anchor text of inbound links; indexed, not stored [default: anchor]"
     )]
     anchor_field: Option<String>,
+    /// Do not keep this field as a column; repeatable
+    #[arg(long, value_name = "NAME")]
+    skip_field: Vec<String>,
+    /// Keep no other fields as columns
+    #[arg(long)]
+    no_fields: bool,
 }
 
 /// The summary of a written segment.
@@ -155,27 +203,116 @@ struct IndexJson {
     analyzer: &'static str,
     bytes: u64,
     input_bytes: u64,
+    /// The columns of other fields.
+    columns: Vec<ColumnJson>,
     /// Skipped files of directories.
     files_skipped: u64,
     /// Files and documents that could not be read.
     problems: u64,
 }
 
+#[derive(Debug, Serialize)]
+struct ColumnJson {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// The summary of an update.
+#[derive(Debug, Serialize)]
+struct UpdateJson {
+    path: String,
+    added: u64,
+    changed: u64,
+    unchanged: u64,
+    deleted: u64,
+    kept: u64,
+    documents: u64,
+    segments: u64,
+    bytes: u64,
+    merged_segments: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indexed_again: Option<&'static str>,
+    files_skipped: u64,
+    problems: u64,
+}
+
+/// Updates a directory of segments.
+fn update(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    must_be_on_disk(&args.output, "update")?;
+    let files = args.files()?;
+    let bar = out.bar("indexing", files.found.iter().map(|file| file.bytes).sum());
+    let (documents, columns) = args.documents(&files.found, &bar)?;
+    let SegmentOptions { mode, writer, analyzer, .. } = args.options(&Columns::none())?;
+    let options = UpdateOptions::new(documents)
+        .with_mode(mode)
+        .with_writer(writer)
+        .with_analyzer(analyzer)
+        .with_memory_bytes(args.buffer)
+        .with_positions(args.positions);
+    let report: UpdateReport = documents::update::<Failure>(&args.output, &files, &options, &bar)?;
+    drop(bar);
+    let summary = UpdateJson {
+        path: display_path(&args.output),
+        added: report.added,
+        changed: report.changed,
+        unchanged: report.unchanged,
+        deleted: report.deleted,
+        kept: report.kept,
+        documents: report.documents,
+        segments: report.segments,
+        bytes: report.bytes,
+        merged_segments: report.merged,
+        indexed_again: report.rebuilt,
+        files_skipped: files.unsupported + files.filtered + files.skipped.len() as u64,
+        problems: report.read.skipped,
+    };
+    if args.json.json {
+        out.json(&summary)?;
+    } else {
+        out.summary(format_args!(
+            "{}: {} added, {} changed, {} unchanged, {} deleted; {} in {}, {}",
+            summary.path,
+            summary.added,
+            summary.changed,
+            summary.unchanged,
+            summary.deleted,
+            counted(summary.documents, "document"),
+            counted(summary.segments, "segment"),
+            human_size(summary.bytes),
+        ))?;
+        show_skipped(&files, out)?;
+    }
+    if let Some(reason) = report.rebuilt {
+        out.note(format_args!("all documents were indexed again: {reason}"))?;
+    }
+    if report.kept > 0 {
+        let kept = counted(report.kept, "missing document");
+        out.note(format_args!("{kept} kept, because not all files could be read"))?;
+    }
+    warn(&files, &report.read, &columns, out)?;
+    Ok(Outcome::Done)
+}
+
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if args.update {
+        return update(args, out);
+    }
     let output = Output::open(&args.output, args.force.force)?;
     output.reserve_stdout(out)?;
     let files = args.files()?;
     let input_bytes = files.found.iter().map(|file| file.bytes).sum();
     let bar = out.bar("indexing", input_bytes);
     let name = output.name();
-    let options = args.options()?;
+    let (reading, columns) = args.documents(&files.found, &bar)?;
+    let options = args.options(&columns)?;
     let (report, documents, terms, analyzer, bytes) = if let Output::Path(path) = &output {
         let builder = SegmentBuilder::create(path, options.with_overwrite(args.force.force))?;
-        let (report, Built { written, terms, analyzer, .. }) = args.build(builder, &files.found, &bar)?;
+        let (report, Built { written, terms, analyzer, .. }) = build(builder, &files.found, &reading, &bar)?;
         (report, written.rows, terms, analyzer, written.bytes)
     } else {
         let builder = SegmentBuilder::new(Spool::new()?, options)?;
-        let (report, Built { written, terms, analyzer, .. }) = args.build(builder, &files.found, &bar)?;
+        let (report, Built { written, terms, analyzer, .. }) = build(builder, &files.found, &reading, &bar)?;
         (report, written.rows, terms, analyzer, deliver(written.output, output, out)?)
     };
     drop(bar);
@@ -186,11 +323,17 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         analyzer: analyzer.name(),
         bytes,
         input_bytes,
-        files_skipped: files.unsupported + files.skipped.len() as u64,
+        columns: reading
+            .columns
+            .fields
+            .iter()
+            .map(|field| ColumnJson { name: field.name.to_string(), kind: type_name(field) })
+            .collect(),
+        files_skipped: files.unsupported + files.filtered + files.skipped.len() as u64,
         problems: report.skipped,
     };
-    show(&summary, files.unsupported, args.json.json, out)?;
-    warn(&files, &report, out)?;
+    show(&summary, &files, args.json.json, out)?;
+    warn(&files, &report, &columns, out)?;
     Ok(Outcome::Done)
 }
 
@@ -198,7 +341,11 @@ impl Args {
     /// Finds the input files.
     fn files(&self) -> Result<Files, Failure> {
         let directories = self.inputs.iter().filter(|input| input.is_dir()).count();
-        let mut files = Files::new().with_directories(directories > 1);
+        let filter = &self.filter;
+        let filter = FileFilter::new()
+            .with_patterns(filter.include.clone(), filter.exclude.clone())
+            .with_all(filter.hidden, filter.no_ignore);
+        let mut files = Files::new().with_directories(directories > 1).with_filter(filter);
         for input in &self.inputs {
             must_be_local(input, "index")?;
             files.add(input, self.format.map(Into::into), binary_format).map_err(|error| {
@@ -219,13 +366,8 @@ impl Args {
         Ok(files)
     }
 
-    /// Indexes all files.
-    fn build<S: Sink + Send>(
-        &self,
-        mut builder: SegmentBuilder<S>,
-        files: &[DocumentFile],
-        bar: &Bar,
-    ) -> Result<(DocumentReport, Built<S::Output>), Failure> {
+    /// How documents are read, and the columns that were found; those of the options are kept.
+    fn documents(&self, files: &[DocumentFile], bar: &Bar) -> Result<(DocumentOptions, Columns), Failure> {
         let names = &self.names;
         let mut fields = FieldNames::new();
         fields.id.clone_from(&names.id_field);
@@ -233,22 +375,34 @@ impl Args {
         fields.title.clone_from(&names.title_field);
         fields.body.clone_from(&names.body_field);
         fields.anchor.clone_from(&names.anchor_field);
-        let on_error = self.on_error.map(|name| match name {
-            OnErrorName::Stop => documents::OnError::Stop,
-            OnErrorName::Skip => documents::OnError::Skip,
-        });
+        let on_error = match (self.on_error, self.strict) {
+            (Some(OnErrorName::Stop), _) | (None, true) => Some(documents::OnError::Stop),
+            (Some(OnErrorName::Skip), _) => Some(documents::OnError::Skip),
+            (None, false) => None,
+        };
+        let mut columns = if names.no_fields {
+            Columns::none()
+        } else {
+            Columns::infer(files, &fields, &names.skip_field, bar)?
+        };
+        let mut kept = columns.clone();
+        if self.layout.profile() == ProfileName::Interop {
+            kept = Columns::none();
+            columns.drop_all("`--profile interop` writes no columns for fields");
+        }
         let options = DocumentOptions::new()
             .with_url_prefix(&self.url_prefix)
             .with_fields(fields)
-            .with_on_error(on_error);
-        let report = documents::read(files, &options, bar, |document: &Document| {
-            Ok::<_, Failure>(builder.add(&document.into())?)
-        })?;
-        Ok((report, builder.finish()?))
+            .with_on_error(on_error)
+            .with_columns(kept);
+        Ok((options, columns))
     }
 
-    fn options(&self) -> Result<SegmentOptions, Failure> {
-        let writer = self.layout.options()?;
+    fn options(&self, columns: &Columns) -> Result<SegmentOptions, Failure> {
+        let mut writer = self.layout.options()?;
+        for (key, value) in &columns.annotations {
+            writer = writer.with_metadata(key, value);
+        }
         let mode = self.snippet_only.map_or(StorageMode::Full, StorageMode::Snippet);
         let analyzer = match (self.analyzer.as_deref(), self.layout.profile()) {
             (None, ProfileName::Interop) => AnalyzerChoice::Fixed(Analyzer::PLAIN),
@@ -261,13 +415,41 @@ impl Args {
             }
         };
         let options = documents::segment_options(mode, writer).with_memory_bytes(self.buffer);
-        Ok(options.with_analyzer(analyzer))
+        let fields = columns.fields.clone();
+        Ok(options.with_analyzer(analyzer).with_positions(self.positions).with_fields(fields))
+    }
+}
+
+/// Indexes all files.
+fn build<S: Sink + Send>(
+    mut builder: SegmentBuilder<S>,
+    files: &[DocumentFile],
+    reading: &DocumentOptions,
+    bar: &Bar,
+) -> Result<(DocumentReport, Built<S::Output>), Failure> {
+    let report = documents::read(files, reading, bar, |document: &Document| {
+        Ok::<_, Failure>(builder.add(&document.into())?)
+    })?;
+    Ok((report, builder.finish()?))
+}
+
+/// The type of a column, with that of list elements.
+fn type_name(field: &Field) -> String {
+    match field.element {
+        Some(element) => format!("list of {element}"),
+        None => field.kind.to_string(),
     }
 }
 
 /// Prints what was skipped, guessed or is missing.
-fn warn(files: &Files, report: &DocumentReport, out: &mut Ui) -> Result<(), Failure> {
+fn warn(files: &Files, report: &DocumentReport, columns: &Columns, out: &mut Ui) -> Result<(), Failure> {
     let warning = paint(WARN, "warning:");
+    for field in columns.dropped.iter().take(MAX_SKIPPED) {
+        out.note(format_args!("{warning} not kept as a column: {field}"))?;
+    }
+    if let Some(more @ 1..) = columns.dropped.len().checked_sub(MAX_SKIPPED) {
+        out.note(format_args!("{warning} not kept as columns: {}", counted(more as u64, "more field")))?;
+    }
     for error in files.skipped.iter().chain(&report.problems).take(MAX_SKIPPED) {
         out.note(format_args!("{warning} skipped {error}"))?;
     }
@@ -305,25 +487,41 @@ fn warn(files: &Files, report: &DocumentReport, out: &mut Ui) -> Result<(), Fail
     }
 }
 
-fn show(summary: &IndexJson, skipped: u64, json: bool, out: &mut Ui) -> Result<(), Failure> {
+fn show(summary: &IndexJson, files: &Files, json: bool, out: &mut Ui) -> Result<(), Failure> {
     if json {
         return out.json(summary);
     }
-    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    let mut columns = String::new();
+    for (at, ColumnJson { name, kind }) in summary.columns.iter().take(MAX_SKIPPED).enumerate() {
+        columns += if at == 0 { ", columns " } else { ", " };
+        // Writing to a String cannot fail.
+        let _ = write!(columns, "{} {kind}", escape::name(name));
+    }
+    if let Some(more @ 1..) = summary.columns.len().checked_sub(MAX_SKIPPED) {
+        let _ = write!(columns, " and {more} more");
+    }
     out.summary(format_args!(
-        "{}: {} document{}, {} term{}, analyzer {}, {} (from {})",
+        "{}: {}, {}, analyzer {}{columns}, {} (from {})",
         summary.path,
-        summary.documents,
-        plural(summary.documents),
-        summary.terms,
-        plural(summary.terms),
+        counted(summary.documents, "document"),
+        counted(summary.terms, "term"),
         summary.analyzer,
         human_size(summary.bytes),
         human_size(summary.input_bytes),
     ))?;
-    match skipped {
+    show_skipped(files, out)
+}
+
+fn show_skipped(files: &Files, out: &mut Ui) -> Result<(), Failure> {
+    match files.unsupported {
+        0 => {}
+        1 => out.side_summary("skipped 1 file with an unsupported extension")?,
+        count => out.side_summary(format_args!("skipped {count} files with unsupported extensions"))?,
+    }
+    match files.filtered {
         0 => Ok(()),
-        1 => out.side_summary("skipped 1 file with an unsupported extension"),
-        count => out.side_summary(format_args!("skipped {count} files with unsupported extensions")),
+        1 => out.side_summary("skipped 1 hidden, ignored or excluded file or directory"),
+        count => out
+            .side_summary(format_args!("skipped {count} hidden, ignored or excluded files and directories")),
     }
 }

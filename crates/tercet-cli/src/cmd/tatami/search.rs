@@ -99,6 +99,9 @@ pub(crate) struct Args {
     /// Treat the query as plain terms; ignore operators
     #[arg(long, alias = "words")]
     terms: bool,
+    /// Add characteristic words of the best documents to the query: finds related documents too
+    #[arg(long, conflicts_with_all = ["like", "complete"])]
+    expand: bool,
     /// Explain the scores and print search statistics
     #[arg(long)]
     explain: bool,
@@ -182,6 +185,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         .with_facets(args.facet.clone(), args.facet_values)
         .with_counting(args.count.counting())
         .with_snippet_bytes(args.snippet_bytes)
+        .with_expand(args.expand)
         .with_explain(args.explain);
     let response = searcher.search(&request)?;
     let outcome = if response.hits.is_empty() { Outcome::CheckFailed } else { Outcome::Done };
