@@ -624,6 +624,12 @@ def options(check, directory):
 
         check.case(f"refused: {target} {' '.join(given)}", run)
 
+    def labels():
+        run = subprocess.run([check.tercet, "convert", str(directory / "part0.nc"), str(directory / "o.tet"), "--sel", "lat=11"], capture_output=True, text=True)
+        assert run.returncode == 8 and "axis `lat`: no label `11`" in run.stderr and "dataset" not in run.stderr, run
+
+    check.case("refused: a label that does not exist", labels)
+
 
 def hostile(check, directory):
     """Crafted files: errors within limits, and nothing outside of the target."""

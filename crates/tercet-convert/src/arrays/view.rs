@@ -191,24 +191,29 @@ fn dim_slices(source: &dyn ArraySource, options: &ViewOptions) -> Result<Vec<(St
         if slices.iter().any(|(found, _)| found == name) {
             return Err(refused(source.name(), format!("the dimension `{name}` is selected twice")));
         }
+        // The dataset is not one of the source.
+        let failed = |error: tercet_tet::Error| match error.kind() {
+            tercet_tet::ErrorKind::Compute { detail, .. } => refused(source.name(), detail.to_string()),
+            _ => error.into(),
+        };
         let file = axis_file(source, name, dim.len, by_label)?;
         let dataset = file.dataset("axis")?;
         let select = dataset.select();
         let select = if by_label {
-            let parsed = match select.coordinates(0)? {
+            let parsed = match select.coordinates(0).map_err(failed)? {
                 Some(coordinates) => coordinates.parse_selection(text),
                 None => LabelSelection::parse(text),
             };
-            select.sel(0, parsed)?
+            select.sel(0, parsed).map_err(failed)?
         } else {
             let range = PositionRange::parse(text)
                 .ok_or_else(|| refused(source.name(), format!("invalid positions `{text}` of `{name}`")))?;
-            select.isel(0, range)?
+            select.isel(0, range).map_err(failed)?
         };
         if select.is_reversed() {
             return Err(refused(source.name(), format!("`{name}={text}` selects in reverse order")));
         }
-        slices.push((name.clone(), select.selection()?.axes()[0]));
+        slices.push((name.clone(), select.selection().map_err(failed)?.axes()[0]));
     }
     Ok(slices)
 }
