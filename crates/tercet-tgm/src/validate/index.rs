@@ -53,6 +53,7 @@ pub(super) fn check(
         last.number = None;
         last.add_as(Code::IndexWrong, severity, None, Some(at), wrong);
         last.hash_verified &= severity == Severity::Warning;
+        last.locate(None);
     }
     Ok(())
 }
