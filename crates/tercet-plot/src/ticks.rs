@@ -1,5 +1,7 @@
 //! Tick positions and labels: round numbers, round times, some of the strings.
 
+use std::borrow::Cow;
+
 use tercet_core::cf_time::{CfTime, TimeUnits};
 use tercet_core::escape;
 
@@ -136,10 +138,12 @@ fn some(count: usize, most: usize, label: impl Fn(usize) -> String) -> impl Iter
 
 fn shortened(text: &str) -> String {
     const MOST: usize = 16;
-    let text = escape::name(text);
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
+    // A label is too short for escape sequences.
+    let is_plain = |c: char| matches!(escape::name(c.encode_utf8(&mut [0; 4])), Cow::Borrowed(_));
+    let clean: String = text.chars().map(|c| if is_plain(c) { c } else { '?' }).collect();
+    match clean.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &clean[..end]),
+        None => clean,
     }
 }
 
