@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(error.to_string(), "nothing: empty file");
         let error = detect_source(&Memory::new("a.tet", &b"CDF\x01\0\0\0\0"[..])).unwrap_err();
         assert_eq!(error.to_string(), "a.tet: is a NetCDF-3 file, not a Tercet container");
-        assert_eq!((error.class(), error.hint()), (Class::Unsupported, None));
+        assert_eq!((error.class(), error.hint()), (Class::Unsupported, Some(Hint::ImportArray)));
         for user_block in [512, 1024, 1 << 20] {
             let bytes = [&vec![b' '; user_block][..], HDF5_MAGIC, b"and more"].concat();
             let error = detect_source(&Memory::new("a.bin", bytes)).unwrap_err();

@@ -12,7 +12,7 @@ use crate::files::files;
 
 /// Everything that the table "One shape for three formats" of ARCHITECTURE.md names, with the names of one format.
 macro_rules! same_program {
-    ($name:ident, $format:ident, $position:expr) => {
+    ($name:ident, $format:ident, $position:expr, $read:expr) => {
         #[test]
         fn $name() {
             use tercet::$format::{
@@ -46,8 +46,8 @@ macro_rules! same_program {
                 assert!(!file.name().is_empty());
                 let summary: Summary = file.summary().unwrap();
                 let mut summary = serde_json::to_value(&summary).unwrap();
-                let location = summary.as_object_mut().unwrap().remove("path");
-                assert!(location.is_none_or(|location| location.is_string()));
+                let name = file.name().to_string();
+                summary.as_object_mut().unwrap().retain(|_, value| *value != name.as_str());
                 let outline = file.outline(OutlineOptions::new().with_max_rows(None)).unwrap();
                 assert!(!outline.parts.is_empty());
                 (summary, serde_json::to_value(&outline.parts).unwrap())
@@ -82,12 +82,11 @@ macro_rules! same_program {
             assert!(matches!(missing.kind(), ErrorKind::Common(_)), "{missing:?}");
             assert_eq!(missing.class(), Class::Io);
             assert!(missing.location().ends_with("missing"));
-            let cut = bytes[..bytes.len() / 2].to_vec();
-            let malformed: Error = File::from_bytes("cut", cut)
-                .and_then(|file| file.outline(OutlineOptions::new()))
-                .err()
-                .unwrap();
-            assert_eq!((malformed.location(), malformed.class()), ("cut", Class::Malformed));
+            let read: fn(&File) -> Result<(), Error> = $read;
+            let cut = bytes[..bytes.len() - 3].to_vec();
+            let malformed: Error = File::from_bytes("cut", cut).and_then(|file| read(&file)).err().unwrap();
+            assert_eq!(malformed.location(), "cut");
+            assert!(matches!(malformed.class(), Class::Malformed | Class::Corrupt), "{malformed}");
             assert!(malformed.span().is_some(), "{malformed}");
             let hint: Option<Hint> = malformed.hint();
             assert!(!hint.is_some_and(|hint| hint.to_string().contains("--")));
@@ -100,6 +99,6 @@ macro_rules! same_program {
     };
 }
 
-same_program!(tet_has_the_shape, tet, 0);
-same_program!(tgm_has_the_shape, tgm, 1);
-same_program!(tatami_has_the_shape, tatami, 2);
+same_program!(tet_has_the_shape, tet, 0, |file| file.outline(OutlineOptions::new()).map(drop));
+same_program!(tgm_has_the_shape, tgm, 1, |file| file.message(1).map(drop));
+same_program!(tatami_has_the_shape, tatami, 2, |file| file.outline(OutlineOptions::new()).map(drop));
