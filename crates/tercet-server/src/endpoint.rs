@@ -65,7 +65,7 @@ pub(crate) struct Call<'a> {
 
 /// Where a parameter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ParameterLocation {
     Path,
     Query,
 }
@@ -74,7 +74,7 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
-    pub(crate) place: Place,
+    pub(crate) place: ParameterLocation,
     pub(crate) kind: Kind,
     pub(crate) is_repeated: bool,
     pub(crate) is_required: bool,
@@ -100,7 +100,7 @@ pub(crate) enum Kind {
 
 impl Parameter {
     const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
-        Self { name, place: Place::Query, kind, is_repeated: false, is_required: false, about }
+        Self { name, place: ParameterLocation::Query, kind, is_repeated: false, is_required: false, about }
     }
 
     /// The ID of a file in the path.
@@ -137,7 +137,7 @@ impl Parameter {
     }
 
     pub(crate) const fn in_path(mut self) -> Self {
-        (self.place, self.is_required) = (Place::Path, true);
+        (self.place, self.is_required) = (ParameterLocation::Path, true);
         self
     }
 

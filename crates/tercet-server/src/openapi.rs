@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::endpoint::{ALL, Endpoint, Kind, Parameter, Place};
+use crate::endpoint::{ALL, Endpoint, Kind, Parameter, ParameterLocation};
 use crate::failure::ErrorBody;
 
 /// The `OpenAPI` 3.1 document.
@@ -114,7 +114,7 @@ fn parameter(parameter: &Parameter) -> Value {
         Kind::OneOf(known) => json!({ "type": "string", "enum": known }),
     };
     let schema = if parameter.is_repeated { json!({ "type": "array", "items": schema }) } else { schema };
-    let place = if parameter.place == Place::Path { "path" } else { "query" };
+    let place = if parameter.place == ParameterLocation::Path { "path" } else { "query" };
     json!({
         "name": parameter.name,
         "in": place,

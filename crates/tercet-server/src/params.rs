@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use percent_encoding::percent_decode;
 
-use crate::endpoint::{Kind, Parameter, Place};
+use crate::endpoint::{Kind, Parameter, ParameterLocation};
 use crate::failure::Failure;
 
 /// The maximum number of parameters in a query string.
@@ -29,7 +29,8 @@ impl Params {
     ) -> Result<Self, Failure> {
         let mut values = Vec::new();
         for (name, value) in path {
-            let known = table.iter().find(|known| known.place == Place::Path && known.name == name);
+            let known =
+                table.iter().find(|known| known.place == ParameterLocation::Path && known.name == name);
             let Some(known) = known else { return Err(Failure::not_found("no such path")) };
             known.check(value)?;
             values.push((known.name, value.clone()));
@@ -40,7 +41,8 @@ impl Params {
             }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name)?, decode(value)?);
-            let known = table.iter().find(|known| known.place == Place::Query && known.name == name);
+            let known =
+                table.iter().find(|known| known.place == ParameterLocation::Query && known.name == name);
             let Some(known) = known else { return Err(unknown(&name, table)) };
             if !known.is_repeated && values.iter().any(|(other, _)| *other == known.name) {
                 return Err(Failure::request(format!("parameter `{name}` is given more than once")));
@@ -117,7 +119,7 @@ impl Parameter {
         if value.contains('\0') {
             return Err(Failure::request(format!("parameter `{name}` has a null character")));
         }
-        if value.is_empty() && self.place == Place::Query {
+        if value.is_empty() && self.place == ParameterLocation::Query {
             return Ok(());
         }
         let is_valid = match self.kind {
@@ -137,7 +139,7 @@ impl Parameter {
         }
         let shown: String = value.chars().take(60).collect();
         let shown = tercet::core::escape::name(&shown);
-        if self.place == Place::Path {
+        if self.place == ParameterLocation::Path {
             let what = if self.kind == Kind::Id { "file" } else { name };
             return Err(Failure::not_found(format!("no {what} `{shown}`")));
         }
@@ -157,8 +159,11 @@ impl Parameter {
 fn unknown(name: &str, table: &[Parameter]) -> Failure {
     let shown: String = name.chars().take(60).collect();
     let failure = Failure::request(format!("unknown parameter `{}`", tercet::core::escape::name(&shown)));
-    let names: Vec<&str> =
-        table.iter().filter(|known| known.place == Place::Query).map(|known| known.name).collect();
+    let names: Vec<&str> = table
+        .iter()
+        .filter(|known| known.place == ParameterLocation::Query)
+        .map(|known| known.name)
+        .collect();
     if names.is_empty() {
         return failure.with_hint("this endpoint has no parameters");
     }
@@ -186,7 +191,7 @@ pub(crate) fn lenient(query: &str, name: &str) -> Result<Option<String>, Failure
 /// The number of endpoints that accept a query string, with this value for each parameter of the path.
 pub(crate) fn accepting(path: &str, query: &str) -> usize {
     let accepts = |endpoint: &&crate::endpoint::Endpoint| {
-        let in_path = endpoint.parameters.iter().filter(|known| known.place == Place::Path);
+        let in_path = endpoint.parameters.iter().filter(|known| known.place == ParameterLocation::Path);
         let path: Vec<_> = in_path.map(|known| (known.name.to_owned(), path.to_owned())).collect();
         Params::new(endpoint.parameters, &path, query).is_ok()
     };
