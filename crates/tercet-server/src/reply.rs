@@ -153,12 +153,12 @@ pub(crate) struct Sink {
 
 /// The client is gone.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) struct ClientGone;
 
 impl Sink {
     /// Sends bytes; waits while the client does not read.
-    pub(crate) fn send(&self, bytes: impl Into<Bytes>) -> Result<(), Gone> {
-        self.sender.blocking_send(Ok(bytes.into())).map_err(|_| Gone)
+    pub(crate) fn send(&self, bytes: impl Into<Bytes>) -> Result<(), ClientGone> {
+        self.sender.blocking_send(Ok(bytes.into())).map_err(|_| ClientGone)
     }
 
     /// Ends the body with an error: the connection is closed, so that the client sees that the body is not complete.
@@ -168,7 +168,7 @@ impl Sink {
     }
 
     /// Sends a server-sent event.
-    pub(crate) fn event(&self, name: &str, id: Option<u64>, data: &impl Serialize) -> Result<(), Gone> {
+    pub(crate) fn event(&self, name: &str, id: Option<u64>, data: &impl Serialize) -> Result<(), ClientGone> {
         let mut text = format!("event: {name}\n");
         if let Some(id) = id {
             // Writing to a String cannot fail.
@@ -191,7 +191,7 @@ impl Sink {
 impl std::io::Write for &Sink {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
         let sent = self.send(Bytes::copy_from_slice(buf));
-        sent.map_err(|Gone| std::io::Error::from(std::io::ErrorKind::BrokenPipe))?;
+        sent.map_err(|ClientGone| std::io::Error::from(std::io::ErrorKind::BrokenPipe))?;
         Ok(buf.len())
     }
 

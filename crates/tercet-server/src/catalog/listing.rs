@@ -43,7 +43,7 @@ pub(crate) struct Entry {
     pub(crate) stamp: Stamp,
     /// The size in bytes; of a collection that of its members.
     pub(crate) size: u64,
-    pub(crate) facts: Facts,
+    pub(crate) facts: EntryDetails,
     /// The ID of the collection that the file is a member of.
     pub(crate) collection: Option<String>,
 }
@@ -60,7 +60,7 @@ pub(crate) enum EntryKind {
 
 /// The listed information about an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct EntryDetails {
     /// A short phrase.
     pub(crate) summary: Option<String>,
     /// Whether it is a search segment, or a collection of such.
@@ -171,7 +171,9 @@ impl Scan<'_> {
         let container = Container::from_source(Arc::new(source), read_options());
         let (format, facts) = match &container {
             Ok(container) => (container.format(), facts(container)),
-            Err(error) => (format, Facts { problem: Some(error.to_string()), ..Facts::default() }),
+            Err(error) => {
+                (format, EntryDetails { problem: Some(error.to_string()), ..EntryDetails::default() })
+            }
         };
         let kind = match format {
             Format::Tet => EntryKind::Tet,
@@ -224,7 +226,11 @@ impl Scan<'_> {
                 let facts = known.map_or_else(|| collection_facts(&collection), |known| known.facts.clone());
                 (collection.bytes(), facts, members)
             }
-            Err(error) => (0, Facts { problem: Some(error.to_string()), ..Facts::default() }, HashSet::new()),
+            Err(error) => (
+                0,
+                EntryDetails { problem: Some(error.to_string()), ..EntryDetails::default() },
+                HashSet::new(),
+            ),
         };
         self.collections.push((self.entries.len(), members));
         self.entries.push(Arc::new(Entry {
@@ -277,11 +283,11 @@ fn path_text(path: &Path) -> String {
     parts.join("/")
 }
 
-fn facts(container: &Container) -> Facts {
+fn facts(container: &Container) -> EntryDetails {
     match container {
         Container::Tet(file) => {
             let summary = Some(counted(file.datasets().len() as u64, "dataset"));
-            Facts { summary, ..Facts::default() }
+            EntryDetails { summary, ..EntryDetails::default() }
         }
         Container::Tatami(file) => {
             let is_searchable = is_segment(file);
@@ -291,14 +297,14 @@ fn facts(container: &Container) -> Facts {
                 None => counted(file.rows(), "row"),
             };
             let columns = if is_searchable { columns(file) } else { Vec::new() };
-            Facts { summary: Some(summary), is_searchable, documents, columns, problem: None }
+            EntryDetails { summary: Some(summary), is_searchable, documents, columns, problem: None }
         }
         // Counting messages would read the file.
-        _ => Facts::default(),
+        _ => EntryDetails::default(),
     }
 }
 
-fn collection_facts(collection: &Collection) -> Facts {
+fn collection_facts(collection: &Collection) -> EntryDetails {
     let members = collection.members();
     let mut documents = 0u64;
     let mut is_searchable = !members.is_empty();
@@ -310,14 +316,16 @@ fn collection_facts(collection: &Collection) -> Facts {
                 names.extend(columns(&file));
             }
             Ok(_) => is_searchable = false,
-            Err(error) => return Facts { problem: Some(error.to_string()), ..Facts::default() },
+            Err(error) => {
+                return EntryDetails { problem: Some(error.to_string()), ..EntryDetails::default() };
+            }
         }
     }
     let rows = if is_searchable { counted(documents, "document") } else { counted(collection.rows(), "row") };
     let summary = Some(format!("{}, {rows}", counted(members.len() as u64, "file")));
     names.sort();
     names.dedup();
-    Facts {
+    EntryDetails {
         summary,
         is_searchable,
         documents: is_searchable.then_some(documents),
