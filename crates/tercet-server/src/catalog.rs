@@ -38,8 +38,13 @@ pub(crate) struct Catalog {
 impl Catalog {
     /// Lists a directory, or the directory of a file with this file alone.
     pub(crate) fn open(path: &Path, capacity: usize) -> std::io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        let is_directory = metadata.is_dir();
+        if !is_directory && !metadata.is_file() {
+            let what = "neither a directory nor a regular file";
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
+        }
         let path = path.canonicalize()?;
-        let is_directory = std::fs::metadata(&path)?.is_dir();
         let (root, only) = match (is_directory, path.parent(), path.file_name()) {
             (false, Some(parent), Some(name)) => (parent.to_owned(), Some(PathBuf::from(name))),
             _ => (path, None),

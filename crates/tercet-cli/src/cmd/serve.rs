@@ -33,7 +33,7 @@ signal ends it at once.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Directory to serve, with all directories below it; or a single file
+    /// Directory to serve, with its subdirectories; or a single file
     #[arg(value_name = "DIR")]
     path: PathBuf,
     #[command(flatten)]
@@ -45,10 +45,10 @@ struct ServeArgs {
     /// Address to listen on. Addresses that other machines can reach need a token
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     addr: SocketAddr,
-    /// Maximum number of files, and of search segments, that are kept open
+    /// Maximum number of open files, and of open search segments
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     cache: u32,
-    /// Maximum number of requests at a time; others are answered with 503
+    /// Maximum number of concurrent requests; others are answered with 503
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
     max_in_flight: u32,
     /// Deadline of a request: `500ms`, `2s`, `1m30s`
@@ -63,16 +63,16 @@ struct ServeArgs {
     /// File with the token that requests must send, of at least 16 characters; or set `TERCET_TOKEN`
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Name under which clients reach the server, besides its address. Repeatable
+    /// Additional host name of the server, for the check of the Host header. Repeatable
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Origin whose pages may read responses: `https://example.org`, or `*`. Repeatable
+    /// Allow cross-origin requests (CORS) from this origin: `https://example.org`, or `*`. Repeatable
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
     /// Log requests on standard error
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogArg::Text)]
     log: LogArg,
-    /// Time that requests have to end after a signal
+    /// Time for requests to finish after a signal
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     drain: Duration,
 }
@@ -209,9 +209,11 @@ impl Args {
 fn open(path: &Path, options: Options) -> Result<State, Failure> {
     State::open(path, options).map_err(|error| {
         use std::error::Error as _;
-        let cause = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
-        let kind = cause.map_or(std::io::ErrorKind::Other, std::io::Error::kind);
-        Failure::io(&format!("{}: cannot be served", display_path(path)), &kind.into())
+        let what = format!("{}: cannot be served", display_path(path));
+        match error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>()) {
+            Some(cause) => Failure::io(&what, cause),
+            None => Failure::io(&what, &std::io::ErrorKind::Other.into()),
+        }
     })
 }
 

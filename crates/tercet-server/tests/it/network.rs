@@ -205,3 +205,11 @@ fn verification_reports_its_progress() {
     assert!(answer.contains("event: progress\ndata: {\"bytes\":0,"), "{answer}");
     assert!(answer.contains("event: report\n") && answer.contains("\"ok\":true"), "{answer}");
 }
+
+#[test]
+fn only_directories_and_regular_files_are_served() {
+    let directory = tempfile::tempdir().unwrap();
+    let reason = |path: &Path| State::open(path, Options::new()).err().unwrap().to_string();
+    assert!(reason(Path::new("/dev/null")).ends_with("neither a directory nor a regular file"));
+    assert!(reason(&directory.path().join("missing")).contains("No such file or directory"));
+}
