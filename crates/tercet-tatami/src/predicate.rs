@@ -31,7 +31,7 @@ pub use matcher::Matcher;
 pub use pair::{ColumnPair, Operator};
 pub use parse::{ParseError, ParsedFilter};
 pub(crate) use region::{Summary, TriState};
-pub(crate) use rows::{Leaf, Truth};
+pub(crate) use rows::{Leaf, RowTriState};
 
 use serde::{Deserialize, Serialize};
 

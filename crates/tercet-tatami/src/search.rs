@@ -60,7 +60,7 @@ pub use query::{Query, QueryError};
 pub use rank::Ranking;
 pub use routing::{Route, Routing};
 pub use searcher::{
-    Counting, DocumentHit, Facet, FacetValue, RunStats, SearchRequest, SearchResponse, Searcher, SortBy,
-    Suggestion, Took, Total,
+    Counting, DocumentHit, Facet, FacetValue, RunStats, SearchRequest, SearchResponse, SearchTiming,
+    Searcher, SortBy, Suggestion, Total,
 };
 pub use segment::{Segment, TermInfo};

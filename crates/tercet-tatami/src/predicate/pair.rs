@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::rows::Truth;
+use super::rows::RowTriState;
 use super::{Mask, Summary, TriState};
 use crate::column::{Column, Values};
 use crate::logical_type::LogicalType;
@@ -123,11 +123,11 @@ impl ColumnPair {
     }
 
     /// The result for each row.
-    pub(crate) fn rows(&self, left: &Column, right: &Column) -> Truth {
+    pub(crate) fn rows(&self, left: &Column, right: &Column) -> RowTriState {
         let rows = left.len().min(right.len());
         let present = Mask::from_validity(left.validity.as_ref(), rows)
             .and(&Mask::from_validity(right.validity.as_ref(), rows));
-        Truth::from_present(self.values(&left.values, &right.values, rows), &present)
+        RowTriState::from_present(self.values(&left.values, &right.values, rows), &present)
     }
 
     fn values(&self, left: &Values, right: &Values, rows: usize) -> Mask {

@@ -8,12 +8,12 @@ use crate::scalar::Scalar;
 
 /// The result of a filter for each row: true, false or null.
 #[derive(Clone, Debug)]
-pub(crate) struct Truth {
+pub(crate) struct RowTriState {
     pub(crate) yes: Mask,
     pub(crate) no: Mask,
 }
 
-impl Truth {
+impl RowTriState {
     /// Combines the result for the values with the validity.
     pub(crate) fn from_present(yes: Mask, present: &Mask) -> Self {
         let yes = yes.and(present);
@@ -42,7 +42,7 @@ impl Predicate {
     /// The matching rows of a batch, which has the columns of the bound schema. A missing column matches nothing.
     pub fn mask(&self, batch: &[Column]) -> Mask {
         let rows = batch.first().map_or(0, Column::len);
-        let nothing = || Truth { yes: Mask::filled(rows, false), no: Mask::filled(rows, false) };
+        let nothing = || RowTriState { yes: Mask::filled(rows, false), no: Mask::filled(rows, false) };
         let truth = self.evaluate::<std::convert::Infallible>(&mut |leaf| {
             let found = match leaf {
                 Leaf::Test(_, column, test) => batch.get(column).map(|column| test.rows(column)),
@@ -61,16 +61,16 @@ impl Predicate {
     /// Evaluates the filter; `leaf` evaluates a comparison.
     pub(crate) fn evaluate<E>(
         &self,
-        leaf: &mut impl FnMut(Leaf<'_>) -> Result<Truth, E>,
-    ) -> Result<Truth, E> {
+        leaf: &mut impl FnMut(Leaf<'_>) -> Result<RowTriState, E>,
+    ) -> Result<RowTriState, E> {
         Ok(match self {
             Self::Comparison { column, test, number } => leaf(Leaf::Test(*number, *column, test))?,
             Self::Columns(pair) => leaf(Leaf::Columns(pair))?,
             Self::And(parts) => join(parts, leaf, |a, b| a.and(&b))?,
             Self::Or(parts) => join(parts, leaf, |a, b| a.or(&b))?,
             Self::Not(part) => {
-                let Truth { yes, no } = part.evaluate(leaf)?;
-                Truth { yes: no, no: yes }
+                let RowTriState { yes, no } = part.evaluate(leaf)?;
+                RowTriState { yes: no, no: yes }
             }
         })
     }
@@ -78,10 +78,10 @@ impl Predicate {
 
 fn join<E>(
     parts: &[Predicate],
-    leaf: &mut impl FnMut(Leaf<'_>) -> Result<Truth, E>,
-    merge: impl Fn(Truth, Truth) -> Truth,
-) -> Result<Truth, E> {
-    let mut all: Option<Truth> = None;
+    leaf: &mut impl FnMut(Leaf<'_>) -> Result<RowTriState, E>,
+    merge: impl Fn(RowTriState, RowTriState) -> RowTriState,
+) -> Result<RowTriState, E> {
+    let mut all: Option<RowTriState> = None;
     for part in parts {
         let truth = part.evaluate(leaf)?;
         all = Some(match all {
@@ -90,17 +90,17 @@ fn join<E>(
         });
     }
     // Binding rejects empty lists.
-    Ok(all.unwrap_or_else(|| Truth { yes: Mask::filled(0, false), no: Mask::filled(0, false) }))
+    Ok(all.unwrap_or_else(|| RowTriState { yes: Mask::filled(0, false), no: Mask::filled(0, false) }))
 }
 
 impl Comparison<Scalar> {
     /// The result for each row of a column.
-    pub(crate) fn rows(&self, column: &Column) -> Truth {
+    pub(crate) fn rows(&self, column: &Column) -> RowTriState {
         let present = Mask::from_validity(column.validity.as_ref(), column.len());
         if let Self::IsNull = self {
-            return Truth { yes: present.clone().not(), no: present };
+            return RowTriState { yes: present.clone().not(), no: present };
         }
-        Truth::from_present(self.values(&column.values), &present)
+        RowTriState::from_present(self.values(&column.values), &present)
     }
 
     /// The result for each value; those of null rows are ignored.

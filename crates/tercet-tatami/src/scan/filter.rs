@@ -7,7 +7,7 @@ use super::prune::{GroupPlan, Segment, Verdict};
 use crate::column::Column;
 use crate::error::ErrorKind;
 use crate::file::Inner;
-use crate::predicate::{Leaf, Mask, Predicate, Truth};
+use crate::predicate::{Leaf, Mask, Predicate, RowTriState};
 use crate::wire::ids::Encoding;
 
 /// Selected rows of a row group, relative to it, ascending.
@@ -181,7 +181,7 @@ fn test_codes(
     column: usize,
     rows: Range<u64>,
     values: &Mask,
-) -> Result<Option<Truth>, ErrorKind> {
+) -> Result<Option<RowTriState>, ErrorKind> {
     let chunk = inner.chunk_reader(group, column);
     let table = chunk.page_table()?;
     let number = table.page_of(rows.start);
@@ -203,7 +203,7 @@ fn test_codes(
         Some(validity) => Mask::from_fn(codes.len(), |row| validity.get(from + row)),
         None => Mask::filled(codes.len(), true),
     };
-    Ok(Some(Truth::from_present(yes, &present)))
+    Ok(Some(RowTriState::from_present(yes, &present)))
 }
 
 /// Passes rows of one page of a column to a function.

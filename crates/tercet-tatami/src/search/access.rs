@@ -69,12 +69,12 @@ pub(crate) struct TermGroup {
     postings_start: u64,
     skips_start: u64,
     entries: (u64, u64),
-    places: OnceLock<Box<[ListPlace]>>,
+    places: OnceLock<Box<[PostingLocation]>>,
 }
 
 /// Where a posting list is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ListPlace {
+pub(crate) struct PostingLocation {
     /// Offset and length in the postings.
     pub(crate) start: u64,
     pub(crate) len: u64,
@@ -210,7 +210,7 @@ impl AccessIndex {
     }
 
     /// Where a posting list is.
-    pub(crate) fn place(&self, list: u32) -> Result<ListPlace, ErrorKind> {
+    pub(crate) fn place(&self, list: u32) -> Result<PostingLocation, ErrorKind> {
         if list >= self.lists {
             let reason = Reason::OutOfRange { found: list.into(), allowed: "the number of a posting list" };
             return Err(fault(REGION, "list_index", self.rest.span().start(), 0, reason));
@@ -226,7 +226,7 @@ impl AccessIndex {
         Ok(places.get((list - group.first_list) as usize).copied().unwrap_or_default())
     }
 
-    fn places(&self, group: &TermGroup) -> Result<Box<[ListPlace]>, ErrorKind> {
+    fn places(&self, group: &TermGroup) -> Result<Box<[PostingLocation]>, ErrorKind> {
         let bytes = self.rest.read(group.entries.0, group.entries.1)?;
         let mut fields = FieldReader::new(REGION, self.rest.span().start() + group.entries.0, &bytes);
         let mut out = Vec::with_capacity((group.lists as usize).min(bytes.len()));
@@ -236,7 +236,7 @@ impl AccessIndex {
             let skips_len = fields.uvarint("skips_length")?;
             let surplus = fields.uvarint("surplus")?;
             start = start.saturating_add(tercet_codec::varint::len(len) as u64);
-            out.push(ListPlace { start, len, skips, skips_len, surplus });
+            out.push(PostingLocation { start, len, skips, skips_len, surplus });
             start = start.saturating_add(len);
             skips = skips.saturating_add(skips_len);
         }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use tercet_codec::ints::{self, Scheme};
 use tercet_core::{FieldReader, Malformed, Reason, Span};
 
-use super::access::{AccessIndex, ListPlace};
+use super::access::{AccessIndex, PostingLocation};
 use super::payload::Payload;
 use super::positions::Positions;
 use super::rank::WITH_NORMS;
@@ -157,7 +157,7 @@ impl Postings {
     }
 
     /// Where a list is.
-    pub(crate) fn place(&self, list: u32) -> Result<ListPlace, ErrorKind> {
+    pub(crate) fn place(&self, list: u32) -> Result<PostingLocation, ErrorKind> {
         match &self.directory {
             Directory::Access(access) => access.place(list),
             Directory::Whole(lists) => {
@@ -166,7 +166,7 @@ impl Postings {
                         Reason::OutOfRange { found: list.into(), allowed: "the number of a posting list" };
                     return Err(fault(POSTINGS, "list_index", self.payload.span().start(), 0, reason));
                 };
-                Ok(ListPlace {
+                Ok(PostingLocation {
                     start: entry.start.into(),
                     len: entry.len.into(),
                     skips: entry.skips.into(),
@@ -188,7 +188,7 @@ impl Postings {
     }
 
     /// The skip table of a list, which must have `documents` documents below `limit`.
-    fn skips(&self, place: &ListPlace, documents: u32, limit: u64) -> Result<Vec<Skip>, ErrorKind> {
+    fn skips(&self, place: &PostingLocation, documents: u32, limit: u64) -> Result<Vec<Skip>, ErrorKind> {
         let bytes = self.skips.read(place.skips, place.skips_len)?;
         let mut fields = FieldReader::new(SKIPS, self.skips.span().start() + place.skips, &bytes);
         let total = fields.uvarint("doc_count")?;

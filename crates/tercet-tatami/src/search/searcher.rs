@@ -124,7 +124,7 @@ pub struct SearchResponse {
     /// The requested facets, in order.
     pub facets: Vec<Facet>,
     /// The time it took.
-    pub took: Took,
+    pub took: SearchTiming,
     /// Statistics of the ranking.
     pub stats: RunStats,
 }
@@ -150,7 +150,7 @@ pub struct DocumentHit {
 /// The time of the parts of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Took {
+pub struct SearchTiming {
     /// Filtering and ranking.
     #[serde(rename = "ranking_us", serialize_with = "as_micros")]
     pub ranking: Duration,
@@ -328,7 +328,7 @@ impl Searcher {
 
     /// Searches, reads the documents of the hits and marks the query terms in them.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchResponse, Error> {
-        let (mut took, mut clock) = (Took::default(), Clock::start());
+        let (mut took, mut clock) = (SearchTiming::default(), Clock::start());
         let filters = request.filter.as_ref().map(|filter| self.filters(filter)).transpose()?;
         let filters = filters.as_deref();
         let expanded;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tercet_core::Reason;
 
-use super::access::{AccessIndex, ListPlace};
+use super::access::{AccessIndex, PostingLocation};
 use super::analyzer::{self, Analyzer, Tokenizer};
 use super::cursor::{Cursor, END};
 use super::live::Live;
@@ -605,7 +605,7 @@ impl Segment {
     }
 
     /// Where the posting list of a term is; `None` for a singleton.
-    pub(super) fn place(&self, entry: Entry) -> Result<Option<ListPlace>, ErrorKind> {
+    pub(super) fn place(&self, entry: Entry) -> Result<Option<PostingLocation>, ErrorKind> {
         match entry {
             Entry::Singleton { .. } => Ok(None),
             Entry::List { list, .. } => self.postings.place(list).map(Some),

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use tercet::tatami::search::{
-    DocumentHit, Facet, Ranking, RunStats, SearchResponse, Searcher, StoredFields, TermExplanation, Took,
-    Total,
+    DocumentHit, Facet, Ranking, RunStats, SearchResponse, SearchTiming, Searcher, StoredFields,
+    TermExplanation, Total,
 };
 
 use super::Args;
@@ -25,7 +25,7 @@ pub(super) struct SearchJson<'a> {
     hits: Vec<HitJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     facets: Vec<FacetJson<'a>>,
-    took: Took,
+    took: SearchTiming,
     stats: RunStats,
 }
 
