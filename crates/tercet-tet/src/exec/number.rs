@@ -80,24 +80,24 @@ macro_rules! floats {
 }
 
 /// Converts integers to floats, rounded once.
-trait OfWhole {
+trait FromInteger {
     fn of_whole(whole: i128, nearest: f64) -> Self;
 }
 
-impl OfWhole for f16 {
+impl FromInteger for f16 {
     fn of_whole(_: i128, nearest: f64) -> Self {
         to_half(nearest)
     }
 }
 
-impl OfWhole for f32 {
+impl FromInteger for f32 {
     #[expect(clippy::cast_precision_loss, reason = "the nearest")]
     fn of_whole(whole: i128, _: f64) -> Self {
         whole as Self
     }
 }
 
-impl OfWhole for f64 {
+impl FromInteger for f64 {
     fn of_whole(_: i128, nearest: f64) -> Self {
         nearest
     }

@@ -17,13 +17,13 @@ pub(crate) struct Several<'a> {
 
 /// Accumulators of several reductions: the results of a slot are stored side by side.
 #[derive(Debug)]
-struct Together(Vec<Box<dyn Accumulator>>);
+struct CombinedAccumulator(Vec<Box<dyn Accumulator>>);
 
 impl Reduction for Several<'_> {
     fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory> {
         let global = |slot| block.global(slot);
         let parts = self.ops.iter().map(|op| op.accumulator(self.dtype, block.len(), &global));
-        Ok(Box::new(Together(parts.collect::<Result<_, _>>()?)))
+        Ok(Box::new(CombinedAccumulator(parts.collect::<Result<_, _>>()?)))
     }
     fn width(&self) -> usize {
         self.ops.iter().map(Op::width).sum()
@@ -48,7 +48,7 @@ impl Reduction for Several<'_> {
     }
 }
 
-impl Accumulator for Together {
+impl Accumulator for CombinedAccumulator {
     fn compute(&self) -> ComputeType {
         self.0.first().map_or(ComputeType::F64, |part| part.compute())
     }

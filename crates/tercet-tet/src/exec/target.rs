@@ -1,9 +1,9 @@
 //! Output locations: paths are checked first, then walked by directory handles that follow no link.
 //!
 //! ```text
-//! "sub/x.bin" ──canonical──▶ /data/sub/x.bin ──inside a root?──▶ Spot       nothing was written so far
-//! Spot ──from the root's handle, directory by directory, no links──▶ Output       missing directories are made
-//! Output ──temporary name, sync, publish──▶ the file                        or nothing, and no new directory either
+//! "sub/x.bin" ──canonical──▶ /data/sub/x.bin ──inside a root?──▶ OutputPath     nothing was written so far
+//! OutputPath ──from the root's handle, directory by directory, no links──▶ Output   missing directories are made
+//! Output ──temporary name, sync, publish──▶ the file                            or nothing, and no new directory either
 //! ```
 //!
 //! The checked path and the used path can differ only if another process changes directories in between. Then the walk
@@ -66,7 +66,7 @@ impl Outputs {
     }
 
     /// Checks a path of a query. Nothing is written.
-    pub(crate) fn spot(&self, path: &Path) -> Result<Spot, ErrorKind> {
+    pub(crate) fn spot(&self, path: &Path) -> Result<OutputPath, ErrorKind> {
         let refuse = |reason| fault(path, reason);
         let name = own_name(path).ok_or_else(|| refuse(TargetError::NoName))?;
         let full = match (&self.directory, path.is_absolute()) {
@@ -76,7 +76,7 @@ impl Outputs {
         };
         let parent = Resolved::new(directory_of(&full)).map_err(refuse)?;
         let root = self.root_of(&parent, path)?.ok_or_else(|| refuse(TargetError::Outside))?;
-        let spot = Spot::walk(root, &parent, name, path)?;
+        let spot = OutputPath::walk(root, &parent, name, path)?;
         if let (Some(directory), []) = (&spot.directory, &spot.missing[..]) {
             let there = directory.look(name).map_err(|error| refuse(TargetError::Io(error)))?;
             match there {
@@ -130,7 +130,7 @@ impl Outputs {
     /// Creates a location in the cache, private to the owner even if the cache is below the directory of the source
     /// file.
     fn open_private(&self, path: &Path) -> Result<Output, ErrorKind> {
-        self.spot(path).and_then(|spot| self.open(Spot { private: true, ..spot }))
+        self.spot(path).and_then(|spot| self.open(OutputPath { private: true, ..spot }))
     }
 
     /// Creates an unnamed temporary file in the cache, removed when it is closed; also returns the directory that it
@@ -153,8 +153,8 @@ impl Outputs {
     }
 
     /// Opens a checked location and creates its missing directories.
-    pub(crate) fn open(&self, spot: Spot) -> Result<Output, ErrorKind> {
-        let Spot { root, directory, missing, name, shown, private } = spot;
+    pub(crate) fn open(&self, spot: OutputPath) -> Result<Output, ErrorKind> {
+        let OutputPath { root, directory, missing, name, shown, private } = spot;
         let refuse = |error: io::Error| fault(&shown, TargetError::Io(error));
         let (directory, overwrite) = (directory.unwrap_or(root), self.overwrite);
         let mut output = Output { directory, name, private, overwrite, made: Vec::new() };
@@ -180,7 +180,7 @@ struct Root {
 
 /// A checked output location.
 #[derive(Debug)]
-pub(crate) struct Spot {
+pub(crate) struct OutputPath {
     root: Directory,
     /// Deepest existing directory; `None` is the root itself.
     directory: Option<Directory>,
@@ -191,7 +191,7 @@ pub(crate) struct Spot {
     private: bool,
 }
 
-impl Spot {
+impl OutputPath {
     /// Walks from the root to the directory of the file, without following links.
     fn walk(root: Root, parent: &Resolved, name: &OsStr, shown: &Path) -> Result<Self, ErrorKind> {
         let refuse = |error: io::Error| fault(shown, TargetError::Io(error));

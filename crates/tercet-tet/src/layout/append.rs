@@ -90,7 +90,7 @@ pub enum AppendError {
     LabelCount { axis: String, count: u64, found: usize },
     NotLabelled { axis: String },
     Coordinate { axis: String, dataset: String },
-    LeftBehind { axis: String, extent: u64, datasets: Vec<String> },
+    Unextended { axis: String, extent: u64, datasets: Vec<String> },
 }
 
 impl AppendError {
@@ -103,7 +103,7 @@ impl AppendError {
             Self::Coordinate { dataset, .. } => {
                 Hint::AppendDatasets { names: escape::name(dataset).into(), optional: false }
             }
-            Self::LeftBehind { datasets, .. } => Hint::AppendDatasets {
+            Self::Unextended { datasets, .. } => Hint::AppendDatasets {
                 names: listed(datasets.iter().map(String::as_str), 8).into(),
                 optional: true,
             },
@@ -176,7 +176,7 @@ impl fmt::Display for AppendError {
                     q(axis)
                 )
             }
-            Self::LeftBehind { axis, extent, datasets } => {
+            Self::Unextended { axis, extent, datasets } => {
                 let names: Vec<String> = datasets.iter().take(8).map(|name| q(name)).collect();
                 let more = if datasets.len() > 8 { ", …" } else { "" };
                 write!(
@@ -225,7 +225,7 @@ impl Layout {
         }
         let shorter = self.shorter(&parts)?;
         if let (Some((axis, extent)), false) = (shorter.axis, append.allow_partial) {
-            return Err(AppendError::LeftBehind { axis, extent, datasets: shorter.names }.into());
+            return Err(AppendError::Unextended { axis, extent, datasets: shorter.names }.into());
         }
         let keys = self.check_labels(append, &parts, count)?;
         let mut grids = Vec::with_capacity(parts.len());
@@ -300,8 +300,8 @@ impl Layout {
     }
 
     /// The datasets that share an axis with the parts and do not grow. A coordinate dataset among them is an error.
-    fn shorter(&self, parts: &[Part]) -> Result<LeftBehind, LayoutError> {
-        let mut left = LeftBehind::default();
+    fn shorter(&self, parts: &[Part]) -> Result<Unextended, LayoutError> {
+        let mut left = Unextended::default();
         let shared: BTreeSet<(&str, u64)> =
             parts.iter().filter_map(|part| Some((part.name.as_deref()?, part.extent))).collect();
         for (position, planned) in self.datasets.iter().enumerate() {
@@ -370,7 +370,7 @@ impl Layout {
 
 /// Datasets that keep their extent, and the axis that they share.
 #[derive(Default)]
-struct LeftBehind {
+struct Unextended {
     axis: Option<(String, u64)>,
     names: Vec<String>,
 }
