@@ -62,7 +62,7 @@ struct Shared {
 }
 
 /// Bytes of a chunk.
-pub(crate) enum Held {
+pub(crate) enum ChunkBytes {
     Mapped(Bytes),
     Read(Buffer),
     Shared(Arc<Buffer>),
@@ -98,7 +98,7 @@ impl Buffer {
     }
 }
 
-impl Held {
+impl ChunkBytes {
     /// Bytes of the chunk from `start` to `end`.
     pub(crate) fn slab(&self, start: u64, end: u64) -> &[u8] {
         let buffer = match self {
@@ -202,7 +202,7 @@ impl<'a> Chunks<'a> {
 
     /// Loads the bytes of the chunk of a region, with the remaining check. The bytes of a `shared` chunk are checked
     /// here: several threads visit parts of it.
-    pub(crate) fn load(&self, region: &Region, shared: bool) -> Result<(Held, Check), ErrorKind> {
+    pub(crate) fn load(&self, region: &Region, shared: bool) -> Result<(ChunkBytes, Check), ErrorKind> {
         let (scope, dataset) = (&self.scope, &self.scope.dataset);
         let chunk_ref = &region.stored;
         let coords = &region.coords[..scope.grid.rank()];
@@ -220,7 +220,7 @@ impl<'a> Chunks<'a> {
                 Check::None
             }
         };
-        Ok((Held::Mapped(stored), check))
+        Ok((ChunkBytes::Mapped(stored), check))
     }
 
     /// Whether a chunk is read slab by slab, because its values are used once and in their order.
@@ -319,13 +319,13 @@ impl<'a> Chunks<'a> {
             }
             visit(bytes)?;
         }
-        self.release(Held::Read(buffer));
+        self.release(ChunkBytes::Read(buffer));
         self.scope.count(end - start, end - start);
         Ok(())
     }
 
     /// Reads the chunk of a region, or only the region if its checksum can be joined with those of the others.
-    fn read(&self, region: &Region, shared: bool) -> Result<(Held, Check), ErrorKind> {
+    fn read(&self, region: &Region, shared: bool) -> Result<(ChunkBytes, Check), ErrorKind> {
         let (scope, dataset) = (&self.scope, &self.scope.dataset);
         let chunk_ref = &region.stored;
         let limit = dataset.file.options.limits.chunk_bytes;
@@ -334,11 +334,11 @@ impl<'a> Chunks<'a> {
         if whole || (is_checked && !self.is_joined(region)) {
             let len = check_limit("a chunk", chunk_ref.raw_len, limit)?;
             if self.kept > 0 {
-                return Ok((Held::Shared(self.shared(region, len)?), Check::None));
+                return Ok((ChunkBytes::Shared(self.shared(region, len)?), Check::None));
             }
             let mut buffer = self.buffer(len)?;
             self.load_into(region, buffer.bytes_mut())?;
-            return Ok((Held::Read(buffer), Check::None));
+            return Ok((ChunkBytes::Read(buffer), Check::None));
         }
         let (start, end) = region.byte_range(scope.grid.element().size());
         let len = check_limit("a chunk", end - start, limit)?;
@@ -356,7 +356,7 @@ impl<'a> Chunks<'a> {
         }
         self.count(region);
         buffer.start = start;
-        Ok((Held::Read(buffer), if is_checked { Check::Pieces(Vec::new()) } else { Check::None }))
+        Ok((ChunkBytes::Read(buffer), if is_checked { Check::Pieces(Vec::new()) } else { Check::None }))
     }
 
     /// Bytes that are held for a region: its own, or those of the complete chunk if that is read or checked at once.
@@ -451,7 +451,7 @@ impl<'a> Chunks<'a> {
     pub(crate) fn end(
         &self,
         region: &Region,
-        held: Held,
+        held: ChunkBytes,
         check: Check,
         shifts: &mut Shifts,
     ) -> Result<(), ErrorKind> {
@@ -467,8 +467,8 @@ impl<'a> Chunks<'a> {
     }
 
     /// Returns a buffer to the pool.
-    pub(crate) fn release(&self, held: Held) {
-        if let Held::Read(buffer) = held {
+    pub(crate) fn release(&self, held: ChunkBytes) {
+        if let ChunkBytes::Read(buffer) = held {
             self.pool().free.push(buffer);
         }
     }

@@ -11,7 +11,7 @@ use std::slice::from_ref;
 use rayon::prelude::*;
 use tercet_core::tensor::{BoxCopy, CopyError};
 
-use super::chunks::{Check, Held, Shifts};
+use super::chunks::{Check, ChunkBytes, Shifts};
 use super::cut::Part;
 use super::job::Scope;
 use super::task::{Task, to_usize};
@@ -147,7 +147,7 @@ fn write_batches(
             scope.progress.check()?;
             region(whole, chunk).map(|region| Ok(visitor.chunks.load(&region, true)?.0)).transpose()
         };
-        let held: Vec<Option<Held>> =
+        let held: Vec<Option<ChunkBytes>> =
             batch.par_iter().with_max_len(1).map(load).collect::<Result<_, ErrorKind>>()?;
         writers.par_iter_mut().with_max_len(1).try_for_each(|(task, block, writer)| {
             for (chunk, held) in batch.iter().zip(&held) {

@@ -17,19 +17,19 @@ use crate::query::resolved::{Groups, Operation, Role, Rolling};
 /// Quantile `q` of every output element: position q·(n − 1) of its sorted values, with linear interpolation; NaN if it
 /// has no values or a NaN.
 pub(crate) fn quantile(job: &Job<'_>, operation: &Operation, q: f64) -> Result<Folded, ErrorKind> {
-    quantile_in(job, operation, Quantile { q, dtype: job.element(), is_rest: false }, &Room::new(job))
+    quantile_in(job, operation, Quantile { q, dtype: job.element(), is_rest: false }, &MemoryLimits::new(job))
 }
 
 /// Difference between the quantile of integers and the nearest f64; NaN if it is not an integer.
 pub(crate) fn quantile_rest(job: &Job<'_>, operation: &Operation, q: f64) -> Result<Folded, ErrorKind> {
-    quantile_in(job, operation, Quantile { q, dtype: job.element(), is_rest: true }, &Room::new(job))
+    quantile_in(job, operation, Quantile { q, dtype: job.element(), is_rest: true }, &MemoryLimits::new(job))
 }
 
 fn quantile_in(
     job: &Job<'_>,
     operation: &Operation,
     quantile: Quantile,
-    room: &Room,
+    room: &MemoryLimits,
 ) -> Result<Folded, ErrorKind> {
     let dtype = quantile.dtype;
     let kept = Kept::new(job, quantile, &operation.roles, room.task);
@@ -80,7 +80,7 @@ const PER_WINDOW_VALUE: usize = 24;
 
 /// Memory limits of the parts of an execution.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct MemoryLimits {
     /// Bytes of the values of a task.
     task: u64,
     /// Bytes of the values collected at the end of a search.
@@ -89,7 +89,7 @@ struct Room {
     slots: u64,
 }
 
-impl Room {
+impl MemoryLimits {
     fn new(job: &Job<'_>) -> Self {
         let share = (job.budget / 4).max(LEAST);
         // If chunks must be decoded or downloaded again, a task should have all slots of a column of chunks.

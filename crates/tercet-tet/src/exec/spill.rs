@@ -16,7 +16,7 @@ mod files;
 mod tests;
 
 #[cfg(any(unix, windows))]
-pub(crate) use files::{Head, Placed, plan, spill};
+pub(crate) use files::{Head, OffsetWriter, plan, spill};
 
 /// Elements that are blanked at a time.
 const BLOCK_ELEMENTS: usize = 64 << 10;

@@ -100,7 +100,7 @@ fn write(
     outputs: &Outputs,
     target: Target,
 ) -> Result<Transformed, ErrorKind> {
-    let goal = files::Goal::prepare(job, operation, method, outputs, target)?;
+    let goal = files::PendingOutput::prepare(job, operation, method, outputs, target)?;
     let pass = Pass::first(job, operation, method)?;
     let dense = DenseWriter::new(job, &pass.numbers, &operation.roles);
     let dtype = job.plan.grid.element();

@@ -5,7 +5,7 @@
 
 use std::slice::from_ref;
 
-use super::chunks::{Check, Chunks, Held, Shifts};
+use super::chunks::{Check, ChunkBytes, Chunks, Shifts};
 use super::job::Scope;
 use super::task::{Block, Geometry, Region, Task};
 use super::walk::{AxisRun, Piece, SlotStep};
@@ -35,7 +35,7 @@ pub(crate) struct Visitor<'a> {
 }
 
 /// Chunks loaded for regions, with their remaining checks.
-pub(crate) type Loaded = (Vec<Held>, Vec<Check>);
+pub(crate) type Loaded = (Vec<ChunkBytes>, Vec<Check>);
 
 impl<'a> Visitor<'a> {
     pub(crate) fn new(scope: Scope<'a>, roles: &'a [Role]) -> Self {
@@ -85,7 +85,7 @@ impl<'a> Visitor<'a> {
                 None => Ok(()),
             }
         })?;
-        self.chunks.end(region, Held::Read(buffer), check, &mut Shifts::default())
+        self.chunks.end(region, ChunkBytes::Read(buffer), check, &mut Shifts::default())
     }
 
     /// Passes the values of chunks that are stored one after the other, in the order of the file and as values of one slot.
@@ -120,7 +120,7 @@ impl<'a> Visitor<'a> {
         &self,
         (task, block): (&Task, &Block),
         regions: &[Region],
-        (held, checks): (&'b [Held], &mut [Check]),
+        (held, checks): (&'b [ChunkBytes], &mut [Check]),
         consumer: &mut dyn Consumer<'b>,
     ) -> Result<(), ErrorKind> {
         let Some(first) = regions.first() else { return Ok(()) };

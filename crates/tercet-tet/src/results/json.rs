@@ -99,8 +99,8 @@ impl Serialize for One<'_> {
                 map.serialize_entry("values", &Nested { shape: &shape, at: 0, element: &element })?;
             }
             (ResultValues::Positions(axes), _) => {
-                map.serialize_entry("values", &Places { axes, shape: &shape, coordinates: true })?;
-                map.serialize_entry("indices", &Places { axes, shape: &shape, coordinates: false })?;
+                map.serialize_entry("values", &AxisIndices { axes, shape: &shape, coordinates: true })?;
+                map.serialize_entry("indices", &AxisIndices { axes, shape: &shape, coordinates: false })?;
             }
         }
         map.serialize_entry("elements", &results.elements)?;
@@ -248,14 +248,14 @@ impl Serialize for Coordinate<'_> {
 }
 
 /// Positions of minima or maxima, by axis.
-struct Places<'a> {
+struct AxisIndices<'a> {
     axes: &'a [AxisPositions],
     shape: &'a [u64],
     /// Whether coordinates are written; else positions.
     coordinates: bool,
 }
 
-impl Serialize for Places<'_> {
+impl Serialize for AxisIndices<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.axes.len()))?;
         for axis in self.axes {

@@ -2,7 +2,7 @@
 
 use tercet_core::{Finding, Span, checksum};
 
-use super::payloads::{Bad, decode, for_rows, list, stored};
+use super::payloads::{DamagedChunk, decode, for_rows, list, stored};
 use super::{Check, Context, failure, run_list, run_site};
 use crate::Region;
 use crate::catalog::Catalog;
@@ -202,7 +202,7 @@ impl Check<'_> {
     }
 }
 
-fn verdict(context: &Context<'_>, check: &'static str, bad: &[Bad], what: &str) -> Finding {
+fn verdict(context: &Context<'_>, check: &'static str, bad: &[DamagedChunk], what: &str) -> Finding {
     match bad.first() {
         None => Finding::pass(check).with_message(format!("checked {} {what}", context.table.len())),
         Some(first) => context.at_payload(Finding::fail(check, list(bad)), first.row),

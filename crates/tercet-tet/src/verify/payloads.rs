@@ -15,13 +15,13 @@ use crate::wire::index::Row;
 const BATCH: usize = 1024;
 
 /// A damaged chunk and its error.
-pub(super) struct Bad {
+pub(super) struct DamagedChunk {
     pub(super) row: usize,
     pub(super) text: String,
 }
 
 /// The first few damaged chunks as text.
-pub(super) fn list(bad: &[Bad]) -> String {
+pub(super) fn list(bad: &[DamagedChunk]) -> String {
     let text = bad.iter().take(8).map(|bad| bad.text.clone()).collect::<Vec<_>>().join("; ");
     if bad.len() <= 8 {
         return text;
@@ -37,18 +37,21 @@ pub(super) fn for_rows(
     context: &Context<'_>,
     count: usize,
     look: impl Fn(usize, &Row) -> Result<Option<String>, ErrorKind> + Sync,
-) -> Result<Vec<Bad>, ErrorKind> {
+) -> Result<Vec<DamagedChunk>, ErrorKind> {
     let mut all = Vec::new();
     for (batch, rows) in context.table[..count].chunks(BATCH).enumerate() {
         check.progress.check()?;
-        let found: Vec<Option<Bad>> = rows
+        let found: Vec<Option<DamagedChunk>> = rows
             .par_iter()
             .enumerate()
             .map(|(at, row)| {
                 let number = batch * BATCH + at;
                 let reason = look(number, row)?;
                 check.progress.advance(row.stored_byte_len);
-                Ok(reason.map(|reason| Bad { row: number, text: describe(context, number, row, &reason) }))
+                Ok(reason.map(|reason| DamagedChunk {
+                    row: number,
+                    text: describe(context, number, row, &reason),
+                }))
             })
             .collect::<Result<_, ErrorKind>>()?;
         all.extend(found.into_iter().flatten());
@@ -69,7 +72,7 @@ pub(super) fn undecodable(
     check: &Check<'_>,
     context: &Context<'_>,
     count: usize,
-) -> Result<Vec<Bad>, ErrorKind> {
+) -> Result<Vec<DamagedChunk>, ErrorKind> {
     for_rows(check, context, count, |_, row| match decode(check.source, row, &check.options.limits)? {
         Ok(_) => Ok(None),
         Err(reason) => Ok(Some(reason)),

@@ -38,7 +38,7 @@ fn is_close(a: f64, b: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-12 * a.abs().max(b.abs())
 }
 
-fn check(sample: &Sample, q: f64, rooms: &[Room]) {
+fn check(sample: &Sample, q: f64, rooms: &[MemoryLimits]) {
     let (expected, entered) = with_element!(sample.dtype, |T| {
         let (slots, entered) = sample.slots::<T>();
         let min_count = sample.min_count();
@@ -72,12 +72,12 @@ fn check(sample: &Sample, q: f64, rooms: &[Room]) {
 
 /// Room for everything at once; for a few slots at a time; for counting that ends with collecting; for counting to the
 /// last digit.
-const ROOMS: [Room; 5] = [
-    Room { task: 32 << 20, collected: 1 << 20, slots: 16 },
-    Room { task: 600, collected: 1 << 20, slots: 4 },
-    Room { task: 150, collected: 0, slots: 3 },
-    Room { task: 0, collected: 16, slots: 2 },
-    Room { task: 0, collected: 0, slots: 1 },
+const ROOMS: [MemoryLimits; 5] = [
+    MemoryLimits { task: 32 << 20, collected: 1 << 20, slots: 16 },
+    MemoryLimits { task: 600, collected: 1 << 20, slots: 4 },
+    MemoryLimits { task: 150, collected: 0, slots: 3 },
+    MemoryLimits { task: 0, collected: 16, slots: 2 },
+    MemoryLimits { task: 0, collected: 0, slots: 1 },
 ];
 
 proptest! {

@@ -33,7 +33,7 @@ pub(crate) fn spill(
     if is_masked(job) {
         with_element!(job.plan.grid.element(), |T| blank_value::<T>(job).map(drop))?;
     }
-    let mut placed = Placed::new(output.stage()?);
+    let mut placed = OffsetWriter::new(output.stage()?);
     let fill = |part: &Selection, origin: &[u64], out: &mut [u8]| {
         if !is_masked(job) {
             return dense.copy_part((part, origin), out);
@@ -69,12 +69,12 @@ pub(crate) fn plan<'a>(job: &Job<'a>, dense: &DenseWriter<'_>) -> Result<Export<
 
 /// Writer of bytes at given offsets of a file; seeks only if necessary.
 #[derive(Debug)]
-pub(crate) struct Placed<W> {
+pub(crate) struct OffsetWriter<W> {
     out: W,
     at: u64,
 }
 
-impl<W: Write + Seek> Placed<W> {
+impl<W: Write + Seek> OffsetWriter<W> {
     /// Wraps an empty file.
     pub(crate) fn new(out: W) -> Self {
         Self { out, at: 0 }

@@ -11,7 +11,7 @@ use crate::compute::OutputFile;
 use crate::error::{Error, ErrorKind, TargetError};
 use crate::exec::dense::DenseWriter;
 use crate::exec::job::Job;
-use crate::exec::spill::{Head, Placed, plan};
+use crate::exec::spill::{Head, OffsetWriter, plan};
 use crate::exec::target::{Output, Outputs};
 use crate::export::Fill;
 use crate::layout::{DatasetId, WriterOptions};
@@ -21,7 +21,7 @@ use crate::query::resolved::Operation;
 use crate::writer::Writer;
 
 /// An output file that is ready to be written. Dropping it removes everything that was created.
-pub(super) enum Goal {
+pub(super) enum PendingOutput {
     /// Unnamed temporary file, removed after the query, and its directory.
     Temporary(std::fs::File, PathBuf),
     // The file is the first field: it is dropped first, because the directories created for it must be empty when they
@@ -30,7 +30,7 @@ pub(super) enum Goal {
     Sidecar(Box<Writer<AtomicFile>>, DatasetId, Output),
 }
 
-impl Goal {
+impl PendingOutput {
     /// Checks the location of the result and opens it.
     pub(super) fn prepare(
         job: &Job<'_>,
@@ -90,7 +90,7 @@ impl Goal {
                     },
                     other => other,
                 };
-                let mut placed = Placed::new(std::io::BufWriter::with_capacity(1 << 18, file));
+                let mut placed = OffsetWriter::new(std::io::BufWriter::with_capacity(1 << 18, file));
                 export.each_run(fill, |at, run| {
                     head.look(at, run);
                     placed.put(at, run).map_err(named)
@@ -100,7 +100,7 @@ impl Goal {
                 (None, false)
             }
             Self::Raw(atomic_file, output) => {
-                let mut placed = Placed::new(*atomic_file);
+                let mut placed = OffsetWriter::new(*atomic_file);
                 export.each_run(fill, |at, run| {
                     head.look(at, run);
                     placed.put(at, run)
