@@ -132,7 +132,7 @@ impl fmt::Display for SalvagePlan {
         let report = &self.report;
         let (messages, objects) =
             (counted(report.kept_messages, "message"), counted(report.kept_objects, "object"));
-        write!(f, "{}: keep {messages} with {objects}", escape::name(&report.file))?;
+        write!(f, "{}: keep {messages} with {objects}", escape::name(&report.location))?;
         for message in &report.messages {
             for loss in &message.lost {
                 let object = loss.object.map(|object| format!(", object {object}")).unwrap_or_default();

@@ -17,8 +17,9 @@ pub struct SalvageReport<D = ()> {
     /// The output of the sink: the path of the new file, or its bytes.
     #[serde(skip)]
     pub output: D,
-    /// The location of the file.
-    pub file: String,
+    /// The path or URL of the damaged file.
+    #[serde(rename = "path")]
+    pub location: String,
     /// The length of the file in bytes.
     pub bytes: u64,
     /// The number of intact messages.
@@ -140,7 +141,7 @@ impl<D> SalvageReport<D> {
     pub(super) fn replace_output<E>(self, output: E) -> (SalvageReport<E>, D) {
         let Self {
             output: own,
-            file,
+            location,
             bytes,
             intact_messages,
             unverified_messages,
@@ -154,7 +155,7 @@ impl<D> SalvageReport<D> {
         } = self;
         let report = SalvageReport {
             output,
-            file,
+            location,
             bytes,
             intact_messages,
             unverified_messages,
@@ -174,7 +175,7 @@ impl SalvageReport {
     pub(super) fn new(source: &dyn ByteSource) -> Self {
         Self {
             output: (),
-            file: source.name().to_string(),
+            location: source.name().to_string(),
             bytes: source.len(),
             intact_messages: 0,
             unverified_messages: 0,

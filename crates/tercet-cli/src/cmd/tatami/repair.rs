@@ -74,7 +74,7 @@ pub(crate) struct Request<'a> {
 /// The JSON report.
 #[derive(Debug, Serialize)]
 struct RepairJson<'a> {
-    file: &'a str,
+    path: &'a str,
     output: Option<String>,
     has_losses: bool,
     #[serde(flatten)]
@@ -133,7 +133,7 @@ pub(crate) fn run_on(
     match request.form {
         ReportFormat::Json => {
             let output = request.output.map(json_path);
-            out.json(&RepairJson { file: &name, output, has_losses, report: &report })?;
+            out.json(&RepairJson { path: &name, output, has_losses, report: &report })?;
         }
         ReportFormat::OneLine => {
             let (path, status) = (escape::name(&name), if has_losses { "failed" } else { "ok" });

@@ -165,7 +165,7 @@ fn one_line(report: &SalvageReport, is_bad: bool) -> String {
     let losses: usize = report.messages.iter().map(|message| message.lost.len()).sum();
     format!(
         "path={} status={} messages={} objects={} intact={} losses={losses}",
-        escape::name(&report.file),
+        escape::name(&report.location),
         if is_bad { "failed" } else { "ok" },
         report.kept_messages,
         report.kept_objects,
@@ -175,7 +175,7 @@ fn one_line(report: &SalvageReport, is_bad: bool) -> String {
 
 fn print(found: &SalvagePlan, written: Option<&str>, out: &mut Ui) -> Result<(), Failure> {
     let report = &found.report;
-    out.line(format_args!("from: {}", escape::name(&report.file)))?;
+    out.line(format_args!("from: {}", escape::name(&report.location)))?;
     if let Some(name) = written {
         out.line(format_args!("into: {name}"))?;
     }
