@@ -11,7 +11,7 @@ use tercet_core::{Location, Progress, SourceError, Span};
 
 use super::growing::{FileLocation, LocalPath};
 use super::stream::{Piece, Stream};
-use super::watch::{Seen, Watched};
+use super::watch::{ReadResult, Watched};
 use super::{FollowEvent, Follower};
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
@@ -326,16 +326,16 @@ impl Follow {
     ) -> Result<State, ErrorKind> {
         let events = &mut self.events;
         match watched.read_on(events)? {
-            Seen::More => {
+            ReadResult::More => {
                 self.last = Instant::now();
                 return Ok(State::File { location, watched, is_removed });
             }
-            Seen::Changed(change) => {
+            ReadResult::Changed(change) => {
                 watched.start_again(change, events)?;
                 self.last = Instant::now();
                 return Ok(State::File { location, watched, is_removed });
             }
-            Seen::End => {}
+            ReadResult::End => {}
         }
         if !self.options.wait || self.is_idle() {
             watched.finish(&mut self.events);

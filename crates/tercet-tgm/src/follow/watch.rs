@@ -36,7 +36,7 @@ pub(super) struct Watched {
 
 /// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum ReadResult {
     /// More bytes were read.
     More,
     /// Reached the current end of the file.
@@ -120,19 +120,19 @@ impl Watched {
     }
 
     /// Reads the next bytes.
-    pub(super) fn read_on(&mut self, events: &mut VecDeque<FollowEvent>) -> Result<Seen, ErrorKind> {
+    pub(super) fn read_on(&mut self, events: &mut VecDeque<FollowEvent>) -> Result<ReadResult, ErrorKind> {
         let ((len, stamp), end) = (self.open_file.stat()?, self.consumed.end());
         // Rewritten with the same length, or a length field was filled in.
         let is_suspect = len == end && stamp != self.stamp && self.stamp.is_some();
         self.stamp = stamp;
         if is_suspect && !self.consumed.looks_like(&*self.open_file)? {
-            return Ok(Seen::Changed(FileChange::Rewritten));
+            return Ok(ReadResult::Changed(FileChange::Rewritten));
         }
         if len == end {
-            return Ok(Seen::End);
+            return Ok(ReadResult::End);
         }
         if len < end {
-            return Ok(Seen::Changed(FileChange::Truncated));
+            return Ok(ReadResult::Changed(FileChange::Truncated));
         }
         // Read the most recent bytes again: if they differ, the file was rewritten.
         let known = self.consumed.recent().len();
@@ -140,10 +140,10 @@ impl Watched {
         let read = self.open_file.read_at(end - known as u64, &mut self.buffer)?;
         let (again, new) = self.buffer[..read].split_at(known.min(read));
         if again.len() < known {
-            return Ok(Seen::Changed(FileChange::Truncated));
+            return Ok(ReadResult::Changed(FileChange::Truncated));
         }
         if !self.consumed.ends_with(again) {
-            return Ok(Seen::Changed(FileChange::Rewritten));
+            return Ok(ReadResult::Changed(FileChange::Rewritten));
         }
         self.consumed.add(new);
         self.follower.push(new);
@@ -164,7 +164,7 @@ impl Watched {
         {
             self.consumed.add_open_message(start);
         }
-        Ok(Seen::More)
+        Ok(ReadResult::More)
     }
 
     /// Reads to the current end of the file, of one that is about to be closed.
@@ -173,7 +173,7 @@ impl Watched {
         events: &mut VecDeque<FollowEvent>,
         progress: &dyn Progress,
     ) -> Result<(), ErrorKind> {
-        while self.read_on(events)? == Seen::More {
+        while self.read_on(events)? == ReadResult::More {
             progress.check()?;
         }
         self.finish(events);

@@ -26,7 +26,7 @@ use crate::wire::order::DecodePhase;
 const MAX_END: u64 = 7 + POSTAMBLE_LEN;
 
 /// An object that is kept.
-struct Kept {
+struct KeptObject {
     raw: RawObject,
     verified: bool,
     span: Span,
@@ -175,7 +175,7 @@ fn keep(
     lists: &Lists,
     numbers: &Numbers,
     lost: &mut Vec<Loss>,
-) -> Result<Vec<Kept>, Error> {
+) -> Result<Vec<KeptObject>, Error> {
     let named = |fault: ErrorKind| Error::new(source.name().clone(), fault);
     let verification_cache = VerificationCache::default();
     let mut kept = Vec::new();
@@ -203,7 +203,7 @@ fn keep(
                         let preceder =
                             preceder.filter(|(span, _)| is_next(*span, frame)).map(|(_, entry)| entry);
                         let (verified, span) = (*verified, frame.span);
-                        kept.push(Kept { raw, verified, span, number, preceder });
+                        kept.push(KeptObject { raw, verified, span, number, preceder });
                     }
                     Err(error) => lost.push(object_lost(frame, number, &error.kind().to_string())),
                 }
@@ -300,7 +300,7 @@ fn metadata(
     broken: &Broken,
     lists: &Lists,
     is_footer: bool,
-    kept: &[Kept],
+    kept: &[KeptObject],
     lost: &mut Vec<Loss>,
 ) -> (GlobalMetadata, bool) {
     let is_hashed = kept.iter().all(|kept| kept.verified);

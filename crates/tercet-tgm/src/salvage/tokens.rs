@@ -62,9 +62,9 @@ pub(super) struct Tokens<'a> {
     messages: u64,
     /// The message being searched.
     inside: Inside,
-    starts: Ahead<'a>,
-    frames: Ahead<'a>,
-    ends: Ahead<'a>,
+    starts: PatternSearch<'a>,
+    frames: PatternSearch<'a>,
+    ends: PatternSearch<'a>,
     /// The number of bytes that may still be hashed for invalid candidates.
     allowance: u64,
     gave_up: bool,
@@ -103,9 +103,9 @@ impl<'a> Tokens<'a> {
             reported: 0,
             messages: 0,
             inside: Inside::default(),
-            starts: Ahead::new(source, MAGIC)?,
-            frames: Ahead::new(source, FRAME_MAGIC)?,
-            ends: Ahead::new(source, END_MAGIC)?,
+            starts: PatternSearch::new(source, MAGIC)?,
+            frames: PatternSearch::new(source, FRAME_MAGIC)?,
+            ends: PatternSearch::new(source, END_MAGIC)?,
             allowance: len.saturating_mul(4).saturating_add(ALLOWANCE),
             gave_up: false,
         })
@@ -454,7 +454,7 @@ fn is_lowered(limits: &Limits) -> bool {
 }
 
 /// The next occurrence of a pattern. Offsets only grow, and every byte is scanned once.
-struct Ahead<'a> {
+struct PatternSearch<'a> {
     needle: &'static [u8],
     window: Window<'a>,
     found: Option<u64>,
@@ -462,7 +462,7 @@ struct Ahead<'a> {
     last_from: Option<u64>,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> PatternSearch<'a> {
     fn new(source: &'a Arc<dyn ByteSource>, needle: &'static [u8]) -> Result<Self, ErrorKind> {
         Ok(Self { needle, window: Window::new(&**source)?, found: None, last_from: None })
     }
