@@ -860,10 +860,10 @@ impl FindOptions {
 }
 
 /// A row of a catalog: values by column, without nulls.
-pub type FoundRow = serde_json::Map<String, serde_json::Value>;
+pub type CatalogRow = serde_json::Map<String, serde_json::Value>;
 
 /// Finds rows of a catalog: those of a query by descending score, with a `score`; else in the order of the catalog.
-pub fn find(catalog: &File, options: &FindOptions) -> Result<Vec<FoundRow>, Error> {
+pub fn find(catalog: &File, options: &FindOptions) -> Result<Vec<CatalogRow>, Error> {
     if let Some(query) = &options.query {
         return ranked(catalog, query, options);
     }
@@ -884,7 +884,7 @@ pub fn find(catalog: &File, options: &FindOptions) -> Result<Vec<FoundRow>, Erro
     Ok(rows)
 }
 
-fn found_row(catalog: &File, columns: &[Column], row: usize) -> FoundRow {
+fn found_row(catalog: &File, columns: &[Column], row: usize) -> CatalogRow {
     let json = |cell: Cell| match cell {
         Cell::Bool(value) => value.into(),
         Cell::Int(value) => value.into(),
@@ -896,7 +896,7 @@ fn found_row(catalog: &File, columns: &[Column], row: usize) -> FoundRow {
 }
 
 /// The rows of a query, by descending score.
-fn ranked(catalog: &File, query: &Query, options: &FindOptions) -> Result<Vec<FoundRow>, Error> {
+fn ranked(catalog: &File, query: &Query, options: &FindOptions) -> Result<Vec<CatalogRow>, Error> {
     let segment = index(catalog)?;
     let rows = usize::try_from(catalog.rows()).unwrap_or(usize::MAX);
     let mut mask = None;

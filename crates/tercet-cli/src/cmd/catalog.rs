@@ -7,7 +7,7 @@ use serde_json::Value;
 use tercet::convert::arrays::{self, ArraySource, ConvertOptions, View, ViewOptions, number_at};
 use tercet::convert::arrays::{Kind, Number};
 use tercet::convert::catalog::{
-    CatalogOptions, CatalogReport, FindOptions, FoundRow, Pointer, build_catalog, find as find_rows,
+    CatalogOptions, CatalogReport, CatalogRow, FindOptions, Pointer, build_catalog, find as find_rows,
     open_catalog,
 };
 use tercet::core::escape;
@@ -115,12 +115,12 @@ Examples:
 Rows are printed by relevance; without terms, in the order of the catalog. Exit code 1: nothing is found.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = FIND_EXAMPLES)]
+#[command(after_help = FIND_EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N rows; 0 prints all [default: 20]")))]
 pub(crate) struct FindArgs {
     /// Catalog, written by `tercet catalog`
     #[arg(value_name = "CATALOG")]
     catalog: PathBuf,
-    /// Search query over names, metadata and paths: terms, of which all must occur, `temp*`, "a phrase", `a OR b`, `-a`
+    /// Search query over names, metadata and paths. All terms must occur; also `temp*`, "a phrase", `a OR b`, `-a`
     #[arg(value_name = "TERMS")]
     terms: Vec<String>,
     #[command(flatten)]
@@ -187,7 +187,7 @@ pub(crate) fn find(args: &FindArgs, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-fn cell(row: &FoundRow, column: &str) -> String {
+fn cell(row: &CatalogRow, column: &str) -> String {
     match row.get(column) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => escape::name(text).into_owned(),
@@ -202,7 +202,7 @@ Examples:
   tercet get --catalog runs.tatami 'a.tgm#3.0'     relative to the directory of the catalog";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = GET_EXAMPLES)]
+#[command(after_help = GET_EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N values; 0 prints all [default: 10]")))]
 pub(crate) struct GetArgs {
     /// Pointer to data, as in the column `pointer` of a catalog: `FILE`, `FILE#DATASET` or `FILE#MESSAGE.OBJECT`
     #[arg(value_name = "POINTER")]
