@@ -19,16 +19,16 @@ use crate::error::ValueError;
 use crate::from_arrow::RowError;
 
 /// An Arrow buffer that owns the bytes of a [`Bytes`].
-struct Kept(Buffer);
+struct SharedBuffer(Buffer);
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for SharedBuffer {
     fn as_ref(&self) -> &[u8] {
         self.0.as_slice()
     }
 }
 
 fn shared(buffer: &Buffer) -> Bytes {
-    Bytes::from_owner(Kept(buffer.clone()))
+    Bytes::from_owner(SharedBuffer(buffer.clone()))
 }
 
 /// Converts a string or binary array; `None` for other types.

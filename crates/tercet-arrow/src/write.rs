@@ -35,7 +35,7 @@ pub struct TableWriter<W: Write + Send> {
     schema: SchemaRef,
     writer: FormatWriter<W>,
     dictionaries: Vec<Dictionary>,
-    held: Option<Held>,
+    held: Option<BufferedBatches>,
     /// The conversion that Parquet requires for each column.
     changes: Vec<Option<Change>>,
     rows: u64,
@@ -43,7 +43,7 @@ pub struct TableWriter<W: Write + Send> {
 
 /// Batches held back.
 #[derive(Default)]
-struct Held {
+struct BufferedBatches {
     batches: Vec<RecordBatch>,
     bytes: usize,
 }
@@ -114,7 +114,7 @@ impl<W: Write + Send> TableWriter<W> {
         };
         let dictionaries = vec![Dictionary::default(); schema.fields().len()];
         let waits = format == Format::ArrowFile && schema.fields().iter().any(|field| is_dictionary(field));
-        let held = waits.then(Held::default);
+        let held = waits.then(BufferedBatches::default);
         let (name, table) = (Arc::clone(name), table.clone());
         Ok(Self { name, table, schema, writer, dictionaries, held, changes, rows: 0 })
     }

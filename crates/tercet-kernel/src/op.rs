@@ -81,7 +81,7 @@ pub enum Op {
     },
 }
 
-type Made = Result<Box<dyn Accumulator>, OutOfMemory>;
+type AccumulatorResult = Result<Box<dyn Accumulator>, OutOfMemory>;
 
 impl Op {
     /// Compute type of the accumulator for an element type.
@@ -144,7 +144,12 @@ impl Op {
     }
 
     /// Creates an accumulator for an element type. `global` maps a slot to its number in the output.
-    pub fn accumulator(&self, dtype: ElementType, slots: usize, global: &dyn Fn(usize) -> usize) -> Made {
+    pub fn accumulator(
+        &self,
+        dtype: ElementType,
+        slots: usize,
+        global: &dyn Fn(usize) -> usize,
+    ) -> AccumulatorResult {
         let is_float = matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
         match self {
             Self::Sum => sum::<PLAIN>(SumResult::Total, dtype, slots),
@@ -215,7 +220,7 @@ impl Op {
     }
 
     /// Reductions with the same implementation for all types.
-    fn typed<T: Compute>(&self, slots: usize, global: &dyn Fn(usize) -> usize) -> Made {
+    fn typed<T: Compute>(&self, slots: usize, global: &dyn Fn(usize) -> usize) -> AccumulatorResult {
         match self {
             Self::Min => boxed(Extreme::<T, false>::new(slots)),
             Self::Max => boxed(Extreme::<T, true>::new(slots)),
@@ -237,7 +242,7 @@ impl Op {
     }
 }
 
-fn boxed<A: Accumulator>(made: Result<A, OutOfMemory>) -> Made {
+fn boxed<A: Accumulator>(made: Result<A, OutOfMemory>) -> AccumulatorResult {
     Ok(Box::new(made?))
 }
 
@@ -245,7 +250,7 @@ fn counter(dtype: ElementType, slots: usize, never: bool) -> Box<dyn Accumulator
     Box::new(Count { slots, compute: ComputeType::for_dtype(dtype), never })
 }
 
-fn sum<const TERM: u8>(result: SumResult, dtype: ElementType, slots: usize) -> Made {
+fn sum<const TERM: u8>(result: SumResult, dtype: ElementType, slots: usize) -> AccumulatorResult {
     let exact = !matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
     match ComputeType::for_dtype(dtype) {
         ComputeType::F32 => boxed(FloatSum::<f32, TERM, false>::new(result, exact, slots)),

@@ -163,13 +163,13 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TER
 }
 
 /// Adds deferred sums to the compensated sums.
-struct Settle<'a> {
+struct AddDeferred<'a> {
     partial: &'a mut [f64],
     sum: &'a mut [f64],
     lost: &'a mut [f64],
 }
 
-impl Work for Settle<'_> {
+impl Work for AddDeferred<'_> {
     type Output = ();
     #[inline(always)]
     fn work(self) {
@@ -257,7 +257,11 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> TypedAccumulator for FloatSum
             self.pending = 0;
             let slots = self.dirty.clone();
             let partial = &mut self.partial[slots.clone()];
-            vectorized(Settle { partial, sum: &mut self.sum[slots.clone()], lost: &mut self.lost[slots] });
+            vectorized(AddDeferred {
+                partial,
+                sum: &mut self.sum[slots.clone()],
+                lost: &mut self.lost[slots],
+            });
         }
     }
 

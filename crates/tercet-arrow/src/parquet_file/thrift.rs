@@ -22,13 +22,13 @@ pub(super) enum Stop {
 }
 
 /// Visitor of integers and lists, with the path of field IDs to each.
-type Seen<'s> = dyn FnMut(&[i16], Item) -> Result<(), String> + 's;
+type ThriftVisitor<'s> = dyn FnMut(&[i16], Item) -> Result<(), String> + 's;
 
 /// Maximum nesting depth.
 const DEPTH: usize = 32;
 
 /// Walks over a struct and returns its length. `seen` visits every integer and list.
-pub(super) fn walk(bytes: &[u8], seen: &mut Seen<'_>) -> Result<usize, Stop> {
+pub(super) fn walk(bytes: &[u8], seen: &mut ThriftVisitor<'_>) -> Result<usize, Stop> {
     let mut walk = Walk { left: bytes, path: Vec::new(), seen };
     walk.fields()?;
     Ok(bytes.len() - walk.left.len())
@@ -37,7 +37,7 @@ pub(super) fn walk(bytes: &[u8], seen: &mut Seen<'_>) -> Result<usize, Stop> {
 struct Walk<'a, 's> {
     left: &'a [u8],
     path: Vec<i16>,
-    seen: &'s mut Seen<'s>,
+    seen: &'s mut ThriftVisitor<'s>,
 }
 
 impl Walk<'_, '_> {

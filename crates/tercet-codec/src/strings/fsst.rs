@@ -216,7 +216,7 @@ impl Symbols {
 
     /// Writes a string from position `at` on, and returns its end. Eight bytes are written for every symbol, so `raw` must be
     /// that much longer.
-    fn decode_at(&self, coded: &[u8], raw: &mut [u8], mut at: usize) -> Result<usize, Wrong> {
+    fn decode_at(&self, coded: &[u8], raw: &mut [u8], mut at: usize) -> Result<usize, FsstError> {
         let mut rest = coded;
         // Several symbols at once: one bounds check for all of them.
         while let Some((four, tail)) = rest.split_first_chunk::<4>() {
@@ -235,15 +235,15 @@ impl Symbols {
         }
         let mut codes = rest.iter();
         while let Some(&code) = codes.next() {
-            let Some(slot) = raw.get_mut(at..at + MAX_SYMBOL_BYTES) else { return Err(Wrong::TooLong) };
+            let Some(slot) = raw.get_mut(at..at + MAX_SYMBOL_BYTES) else { return Err(FsstError::TooLong) };
             let symbol = self.by_code[usize::from(code)];
             slot.copy_from_slice(&symbol.word);
             at += usize::from(symbol.len);
             if symbol.len == 0 {
                 if code != ESCAPE {
-                    return Err(Wrong::Unknown(code));
+                    return Err(FsstError::Unknown(code));
                 }
-                slot[0] = *codes.next().ok_or(Wrong::LoneEscape)?;
+                slot[0] = *codes.next().ok_or(FsstError::LoneEscape)?;
                 at += 1;
             }
         }
@@ -252,13 +252,13 @@ impl Symbols {
 }
 
 /// Error of an encoded string.
-enum Wrong {
+enum FsstError {
     Unknown(u8),
     LoneEscape,
     TooLong,
 }
 
-impl Wrong {
+impl FsstError {
     #[cold]
     fn explain(self, string: usize) -> CodecError {
         failed(match self {
