@@ -31,12 +31,12 @@ pub struct MessageFilter {
     text: String,
     node: Node,
     keys: Vec<String>,
-    seen: Mutex<Seen>,
+    seen: Mutex<FilterState>,
 }
 
 /// What the filter met so far: the reasons why nothing matched.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct FilterState {
     found: BTreeSet<String>,
     /// The types that a key has where another one is compared.
     mismatched: BTreeMap<String, &'static str>,
@@ -169,7 +169,7 @@ impl Node {
     fn evaluate<E>(
         &self,
         look_up: &mut dyn FnMut(&str) -> Result<Option<Value>, E>,
-        seen: &mut Seen,
+        seen: &mut FilterState,
     ) -> Result<Option<bool>, E> {
         match self {
             Self::And(parts) => fold(parts, false, look_up, seen),
@@ -199,7 +199,7 @@ impl Node {
 fn find<E>(
     key: &str,
     look_up: &mut dyn FnMut(&str) -> Result<Option<Value>, E>,
-    seen: &mut Seen,
+    seen: &mut FilterState,
 ) -> Result<Option<Value>, E> {
     let value = look_up(key)?;
     if value.is_some() && !seen.found.contains(key) {
@@ -213,7 +213,7 @@ fn fold<E>(
     parts: &[Node],
     decides: bool,
     look_up: &mut dyn FnMut(&str) -> Result<Option<Value>, E>,
-    seen: &mut Seen,
+    seen: &mut FilterState,
 ) -> Result<Option<bool>, E> {
     let mut result = Some(!decides);
     for part in parts {
