@@ -178,8 +178,8 @@ impl Pipeline {
     }
 
     /// Adds the pipeline to the descriptor of an uncompressed object.
-    pub(super) fn apply(&self, plain: DataObjectDescriptor) -> Result<DataObjectDescriptor, Unfit> {
-        self.builder().apply(plain).map_err(Unfit)
+    pub(super) fn apply(&self, plain: DataObjectDescriptor) -> Result<DataObjectDescriptor, Unstorable> {
+        self.builder().apply(plain).map_err(Unstorable)
     }
 
     /// The pipeline of the options, which [`check`](Self::check) has accepted.
@@ -262,9 +262,9 @@ impl From<Blosc2Codec> for tgm::Blosc2Codec {
 
 /// An object that the pipeline cannot store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unfit(PipelineBuildError);
+pub(super) struct Unstorable(PipelineBuildError);
 
-impl Unfit {
+impl Unstorable {
     pub(super) fn reason(self) -> String {
         self.0.to_string()
     }

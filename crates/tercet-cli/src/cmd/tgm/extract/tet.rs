@@ -6,7 +6,7 @@ use tercet::tgm::{DType, File, Value};
 
 use super::Args;
 use super::target::ObjectNumber;
-use super::values::Taken;
+use super::values::ExtractedValues;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::ui::Ui;
@@ -15,7 +15,7 @@ use crate::ui::Ui;
 pub(super) fn write(
     args: &Args,
     file: &File,
-    taken: Taken,
+    taken: ExtractedValues,
     object: Option<ObjectNumber>,
     axis: Option<&(&str, Vec<(Value, ObjectNumber)>)>,
     output: Output,

@@ -21,7 +21,7 @@ use crate::ui::{Bar, Ui};
 const PIECE: usize = 1 << 20;
 
 /// The extracted values with dtype and shape.
-pub(super) struct Taken {
+pub(super) struct ExtractedValues {
     header: Vec<u8>,
     pub(super) dtype: DType,
     pub(super) shape: Shape,
@@ -50,27 +50,27 @@ pub(super) fn take(
     format: ArrayFormat,
     object: u64,
     out: &mut Ui,
-) -> Result<Taken, Failure> {
+) -> Result<ExtractedValues, Failure> {
     let object = open(args, message, object, out)?;
     if !args.ranges.is_empty() {
         let elements = ranges::total(&args.ranges)?;
         let header = header(format, object.descriptor(), &[elements], &object, out)?;
         let values = ranges::read(&object, &args.ranges, out)?;
         let (dtype, shape) = (object.descriptor().dtype, Shape::new(vec![elements]));
-        return Ok(Taken { header, dtype, shape, values });
+        return Ok(ExtractedValues { header, dtype, shape, values });
     }
     let Some(selection) = selection(args, &object)? else {
         let header = header(format, object.descriptor(), &object.descriptor().shape, &object, out)?;
         let array = object.decode()?;
-        return Ok(Taken::new(header, array));
+        return Ok(ExtractedValues::new(header, array));
     };
     let header = header(format, object.descriptor(), &selection.shape(), &object, out)?;
-    Ok(Taken::new(header, part(&object, &selection, out)?))
+    Ok(ExtractedValues::new(header, part(&object, &selection, out)?))
 }
 
 /// Several objects along a new first axis.
 pub(super) struct Stack {
-    pub(super) taken: Taken,
+    pub(super) taken: ExtractedValues,
     /// The first and the last value of the key.
     pub(super) labels: String,
     /// The values of the key and the objects, in order.
@@ -159,7 +159,7 @@ pub(super) fn stack(
     };
     let array = Tensor::from_buffer(dtype, Shape::new(shape), buffer)
         .map_err(|error| Failure::request(error.to_string()))?;
-    Ok(Stack { taken: Taken::new(header, array), labels, axis: labelled })
+    Ok(Stack { taken: ExtractedValues::new(header, array), labels, axis: labelled })
 }
 
 /// Sorts by number, or by string; `None` for other and for mixed values.
@@ -220,7 +220,7 @@ fn part(object: &Object<'_>, selection: &Selection, out: &mut Ui) -> Result<Tens
     Ok(found.array)
 }
 
-impl Taken {
+impl ExtractedValues {
     fn new(header: Vec<u8>, array: Tensor) -> Self {
         Self { header, dtype: array.dtype(), shape: array.shape().clone(), values: Values::Complete(array) }
     }

@@ -36,7 +36,7 @@ struct RepackedObject {
 /// The reason an object is not repacked.
 enum Refusal {
     /// The pipeline cannot store it; it is copied unchanged.
-    Unfit(Box<Failure>, String),
+    Unstorable(Box<Failure>, String),
     /// An error that ends the command.
     Failed(Box<Failure>),
 }
@@ -107,8 +107,8 @@ impl<'a> Repacker<'a> {
         match self.repack(message, object) {
             Ok(stored) => Ok(stored),
             Err(Refusal::Failed(failure)) => Err(*failure),
-            Err(Refusal::Unfit(failure, _)) if self.repacking.strict => Err(*failure),
-            Err(Refusal::Unfit(_, reason)) => {
+            Err(Refusal::Unstorable(failure, _)) if self.repacking.strict => Err(*failure),
+            Err(Refusal::Unstorable(_, reason)) => {
                 let label = label(message, object);
                 out.note(format_args!("note: {label}: copied unchanged: {reason}"))?;
                 let (descriptor, payload) = (object.descriptor().clone(), object.stored()?.to_vec());
@@ -125,14 +125,14 @@ impl<'a> Repacker<'a> {
         let dtype = if is_widened { DType::F64 } else { found };
         let descriptor = pipeline
             .apply(plain(object.descriptor(), dtype))
-            .map_err(|unfit| Refusal::Unfit(unfit.failure(&label()).into(), unfit.reason()))?;
+            .map_err(|unfit| Refusal::Unstorable(unfit.failure(&label()).into(), unfit.reason()))?;
         self.check_memory(object, found, dtype)?;
         let array = object.decode()?;
         let widened;
         let values: &[u8] = if is_widened {
             widened = widen_to_f64(found, array.bytes()).map_err(|error| {
                 let failure = Failure::request(format!("{}: {error}", label()));
-                Refusal::Unfit(failure.into(), error.to_string())
+                Refusal::Unstorable(failure.into(), error.to_string())
             })?;
             &widened
         } else {
@@ -253,7 +253,7 @@ fn refusal(error: PipelineError, label: &dyn Fn() -> String, object: u64) -> Ref
         Some(hint) => failure.with_hint(hint),
         None => failure,
     };
-    if is_unfit { Refusal::Unfit(failure.into(), reason) } else { failure.into() }
+    if is_unfit { Refusal::Unstorable(failure.into(), reason) } else { failure.into() }
 }
 
 /// The error of a changed value.
