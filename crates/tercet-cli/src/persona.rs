@@ -275,9 +275,9 @@ pub(crate) enum TercetVerb {
     ///
     /// One row for each dataset, message object and table. Metadata keys and attributes are typed columns.
     Catalog(cmd::catalog::Args),
-    /// Find rows of a catalog by terms and by a filter
+    /// Search a catalog by terms and filters
     Find(cmd::catalog::FindArgs),
-    /// Print or write the data of a pointer of a catalog
+    /// Print or write the data that a catalog pointer refers to
     Get(cmd::catalog::GetArgs),
     /// Serve a directory over HTTP: a page, search, arrays, messages, tables
     Serve(Box<cmd::serve::Args>),

@@ -26,7 +26,7 @@ Examples:
 Exit code 0: no difference; 1: the files differ; others: they could not be compared.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N different values of each variable or column; 0 prints all [default: 5]")))]
 pub(crate) struct Args {
     /// First file, directory or URL
     #[arg(value_name = "A")]
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Absolute tolerance of numbers
     #[arg(long, value_name = "ATOL", default_value = "0", value_parser = tolerance)]
     atol: f64,
-    /// Compare names, types, shapes and values, but no attributes and no metadata of messages
+    /// Ignore attributes and message metadata; compare names, types, shapes and values
     #[arg(long)]
     no_metadata: bool,
     #[command(flatten)]

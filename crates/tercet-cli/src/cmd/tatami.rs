@@ -52,7 +52,7 @@ pub(crate) enum Verb {
     Head(head::Args),
     /// Look up a row by its sort key
     ///
-    /// Searches one page of the sort key column; of the other columns only the pages with the row are read.
+    /// Searches one page of the sort key column, and reads only the pages with the row from the other columns.
     #[command(visible_alias = "get")]
     Lookup(lookup::Args),
     /// Count rows, with an optional filter
@@ -85,7 +85,7 @@ pub(crate) enum Verb {
     Index(index::Args),
     /// Search the documents of a segment or collection
     Search(search::Args),
-    /// Measure the relevance of search results by judged queries
+    /// Evaluate search rankings with relevance judgments
     Eval(eval::Args),
     /// Serve search and tables over HTTP
     ///

@@ -75,9 +75,9 @@ pub(crate) enum Verb {
     Copy(copy::Args),
     /// Merge the datasets of several files into one
     Merge(merge::Args),
-    /// Draw a series or a field, in the terminal or as a PNG image
+    /// Plot a series or a field, in the terminal or as a PNG image
     Plot(plot::Args),
-    /// Measure sizes and speeds of datasets with other compressions and roundings
+    /// Compare compression and rounding settings by size, error and speed
     Advise(advise::Args),
     /// Rewrite datasets with another compression, rounding or chunk shape
     ///
@@ -99,9 +99,9 @@ pub(crate) enum Verb {
     Min(compute::Args),
     /// Compute the maximum over axes
     Max(compute::Args),
-    /// Compute the standard deviation over axes, of the population
+    /// Compute the population standard deviation over axes
     Std(compute::Args),
-    /// Compute the variance over axes, of the population
+    /// Compute the population variance over axes
     Var(compute::Args),
     /// Compute the median over axes
     Median(compute::Args),

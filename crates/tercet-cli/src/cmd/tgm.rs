@@ -87,7 +87,7 @@ pub(crate) enum Verb {
     /// Create a message from arrays
     ///
     /// Reads NumPy .npy files in C or Fortran order and either byte order, and writes them as the objects of one message,
-    /// to a new file or, with --append, to the end of an existing one. The file is written atomically.
+    /// to a new file, which is written atomically, or with --append to the end of an existing one.
     #[command(args = globals::mask_options())]
     Create(create::Args),
     /// Rewrite messages with another encoding, filter or compression
@@ -110,7 +110,7 @@ pub(crate) enum Verb {
     ///
     /// The index is a message at the end of the file with offsets and lengths of all messages and the values of keys, so
     /// that messages are found without reading all of them. `tgm create --append` updates it; other programs see an
-    /// ordinary message. The file is rewritten only if messages were added or other keys are requested.
+    /// ordinary message. Only the index is written; the messages are not changed.
     Index(index::Args),
     /// Validate structure, metadata, hashes and values
     ///

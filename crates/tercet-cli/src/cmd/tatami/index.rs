@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// File type [default: by extension]
     #[arg(long, value_name = "KIND", value_enum)]
     format: Option<Kind>,
-    /// What to do with a file or document that cannot be read [default: stop for named files, skip in directories]
+    /// Action for a file or document that cannot be read [default: stop for named files, skip in directories]
     #[arg(long, value_name = "ACTION", value_enum)]
     on_error: Option<OnErrorName>,
     /// Fail at the first file or document that cannot be read; the same as `--on-error stop`

@@ -22,8 +22,8 @@ Examples:
   tatami inspect crawl.tatami --json     complete header and footer
   tatami inspect crawl                   members and columns of a collection
 
-`enc` and `codec` are those of the first page of the last row group. `needs` is `reference` if all readers support \
-the file, else the required features.";
+`enc` and `codec` are those of the first page of the last row group. `required features` lists what other \
+implementations may not support; without this line they read the file.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("List at most N pages; 0 lists all [default: 0]")))]

@@ -39,10 +39,10 @@ pub(crate) struct Layout {
     /// Maximum size of a page before encoding, or 0 for no limit [default: 1MiB, 64KiB in search segments, 0 with --profile interop]
     #[arg(long, value_name = "SIZE", value_parser = short_size)]
     page_bytes: Option<u32>,
-    /// Page size that the header states [default: that of --page-bytes]
+    /// Page size recorded in the header [default: that of --page-bytes]
     #[arg(long, value_name = "SIZE", value_parser = short_size)]
     page_size_hint: Option<u32>,
-    /// Do not write the min and max of each page
+    /// Omit the min and max of each page
     #[arg(long)]
     no_page_statistics: bool,
     /// Maximum size of blob runs; runs of 256KiB with a dictionary are tried too [default: 4MiB, 192KiB in search segments, 1MiB with --profile interop]

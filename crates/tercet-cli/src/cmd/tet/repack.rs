@@ -21,7 +21,7 @@ Examples:
   tet repack run.tet small.tet                              zstd if it shrinks the data, else raw chunks
   tet repack run.tet small.tet --compression zstd:19
   tet repack run.tet small.tet --dataset t2m --max-error 0.01
-  tet repack run.tet maps.tet --dataset t2m --chunks 1,721,1440
+  tet repack run.tet maps.tet --dataset t2m --chunk 1,721,1440
 
 Attributes, axis names, labels and history are kept. Other datasets are copied as they are stored. `tet \
 advise` measures what the options save.";
@@ -33,12 +33,12 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     output: OutputArgs,
-    /// Dataset to repack. Repeatable [default: all; for --max-error and --keep-bits: all floats that are not \
+    /// Dataset to repack. Repeatable [default: all; for --max-error and --keep-bits: all floats that are not
     /// coordinates]
     #[arg(long, value_name = "NAME")]
     dataset: Vec<String>,
     /// Chunk shape: `1,721,1440`. Requires --dataset if the datasets have different numbers of axes
-    #[arg(long, visible_alias = "chunk", value_name = "N,N,…")]
+    #[arg(long = "chunk", alias = "chunks", value_name = "N,N,…")]
     chunks: Option<String>,
     /// Compression: `none`, `zstd`, `zstd:LEVEL` or `auto`
     #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "auto", value_parser = syntax::parse_compression)]

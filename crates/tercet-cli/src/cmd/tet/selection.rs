@@ -17,7 +17,7 @@ pub(crate) struct SelectArgs {
     /// Select by slices, `start:stop:step` or one position per axis: `0:10,::2`, `...,-1`. Omitted axes are selected in full
     #[arg(short, long = "select", value_name = "SLICES", allow_hyphen_values = true)]
     slices: Option<String>,
-    /// Maximum distance of a nearest label (`~`); seconds for times
+    /// Maximum distance to the nearest label (`~`), in seconds for times
     #[arg(long, value_name = "DISTANCE", requires = "sel")]
     tolerance: Option<f64>,
 }

@@ -15,7 +15,7 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm index run.tgm                              index all keys
+  tgm index run.tgm                              index the first 64 keys
   tgm index run.tgm --keys mars.param,mars.step  index these keys
   tgm ls -w mars.param=2t run.tgm                read matching messages only
   tgm index run.tgm --index-file                 write the index to run.tgm.idx

@@ -25,7 +25,7 @@ Examples:
   producer | tgm tail - -n 10                   the first 10 messages of a stream
 
 A message is printed when it is complete and all its hashes match. Damaged messages are reported on standard error \
-and skipped. If the file is replaced, as by `tgm create --append`, truncated or rewritten, reading continues after the \
+and skipped. If the file is replaced, truncated or rewritten, reading continues after the \
 last complete message if the file starts with the same bytes, else from its start. Indexes (`tgm index`) are skipped.
 
 Exit code 0: no damage; 1: damaged messages, or unrecognized bytes; 4: the input ends inside a message.";

@@ -53,16 +53,16 @@ pub(crate) struct Text {
     /// Numbers in CSV have a decimal comma [default: detected]
     #[arg(long)]
     decimal_comma: bool,
-    /// How nested JSON objects are stored
+    /// Storage of nested JSON objects
     #[arg(long, value_name = "FORM", default_value = "flatten")]
     nested: NestedName,
-    /// What to do with records and values that cannot be read; `null` stores null in place of a value
+    /// Action for records and values that cannot be parsed; `null` replaces the value by null
     #[arg(long, value_name = "ACTION", default_value = "stop")]
     on_error: OnErrorName,
     /// Write the rejected records to this file, as JSON Lines
     #[arg(long, value_name = "FILE")]
     pub(in crate::cmd::tatami) rejects: Option<PathBuf>,
-    /// Rows of each file from which types are inferred first, or `all`
+    /// Number of rows per file for type inference, or `all`
     #[arg(long, value_name = "ROWS", default_value = "20000", value_parser = sample)]
     sample: Sample,
     /// Print the inferred schema and write nothing
