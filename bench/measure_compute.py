@@ -3,7 +3,7 @@
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tet --bin compute
     python bench/measure_compute.py --bin bench/target/release/compute --dir DIR [--only WORDS] [--record FILE.json]
 
-Needs numpy. DIR needs about 12 GB. Arrays are 256 x 1024 x 1024 of f32 (other types: as many bytes). Checksums are
+Needs numpy, with `--tiny` also tet-py (interop/requirements.txt). DIR needs about 12 GB. Arrays are 256 x 1024 x 1024 of f32 (other types: as many bytes). Checksums are
 verified in every run and statistics are off, unless a row says otherwise. numpy works on one thread and on a memory map of a plain file, Tercet on
 two and with positional reads, or with `--mapped` on a memory map as well; with `--cpu` both on one thread, in CPU seconds, for busy machines.
 `--steps` makes smaller arrays, `--types` fewer. All files are copied by this program in writes of 4 MiB before the first run: the size of the writes
@@ -51,6 +51,7 @@ def reductions():
         "max": lambda a, axis: np.max(a, axis=axis),
         "var": lambda a, axis: np.var(a, axis=axis),
         "std": lambda a, axis: np.std(a, axis=axis),
+        "count": lambda a, axis: np.count_nonzero(~np.isnan(a), axis=axis),
         "any_nan": numpy_any_nan,
         "arg_max": lambda a, axis: np.argmax(a, axis=axis),
         "product": lambda a, axis: np.prod(a, axis=axis),
@@ -66,7 +67,7 @@ def rows_of(only, without):
             for axes, axis in AXES.items():
                 if name == "arg_max" and isinstance(axis, tuple):
                     continue  # numpy has no such operation
-                if name == "any_nan" and file.startswith("i16"):
+                if name in ("any_nan", "count") and file.startswith("i16"):
                     continue
                 document = {name: [] if axis is None else list(axis) if isinstance(axis, tuple) else axis}
                 target = 2.0 if axis is None else 1.5
@@ -84,6 +85,12 @@ def rows_of(only, without):
         rows.append((f"{file} minmax all", file, minmax, lambda a: (a - a.min()) / (a.max() - a.min()), 3.0))
         histogram = {"histogram": {"bins": 64}}
         rows.append((f"{file} histogram 64", file, histogram, lambda a: np.histogram(a, bins=64), 3.0))
+        # An eighth of the positions of one axis: an eighth of the chunks, of the rows, or of the values of each row.
+        for axis in range(3):
+            cut = tuple(slice(None, None, 8 if one == axis else None) for one in range(3))
+            steps = ["::8" if one == axis else ":" for one in range(3)]
+            stepped = {"mean": [], "selection": steps}
+            rows.append((f"{file} stepped mean {axis}", file, stepped, lambda a, cut=cut: np.mean(a[cut]), 1.5))
     kept = [row for row in rows if all(word in row[0] for word in only)]
     return [row for row in kept if not any(word in row[0] for word in without)]
 
@@ -99,6 +106,30 @@ def rolled(array, axis):
     return later / 24
 
 
+def reference(path):
+    """The existing implementation, with an open file."""
+    import tet
+
+    handle = tet.open(path)
+    return lambda document: handle.execute(json.dumps(document), preview=0)
+
+
+def tiny_rows(ours, options, clock):
+    """One million chunks of 64 bytes, beside the existing implementation."""
+    path = os.path.join(options.dir, "tiny.tet")
+    compute = reference(path)
+    for name, document in (("sum", {"sum": []}), ("sum over axis 0", {"sum": 0})):
+        document = {"dataset": "a", **document}
+        request = dict(file=path, document=document, threads=2, repeat=options.repeat, mapped=options.mapped)
+        ours.run(**request)
+        mine = statistics.median(ours.run(**request)[clock])
+        bare = statistics.median(ours.run(**request, verify=False)[clock])
+        peer = timed(lambda: compute(document), time.process_time if options.cpu else time.perf_counter)
+        row = dict(what=f"tiny {name}", mapped=options.mapped, ours_s=mine, unverified_s=bare, peer_s=peer, ratio=peer / mine, target=20.0)
+        print(f"{row['what']:32} {mine:8.3f} s  unverified {bare:8.3f} s  tet-py {peer:8.3f} s  {row['ratio']:6.2f} x >= 20", flush=True)
+        yield row
+
+
 def copy_alike(directory):
     """Copies every file by the same writes, so that the pages of both sides are cached alike."""
     for name in sorted(os.listdir(directory)):
@@ -108,6 +139,7 @@ def copy_alike(directory):
                 out.write(piece)
             os.fsync(out.fileno())
         os.replace(path + ".copy", path)
+
 
 def save(options, clock, table):
     """Writes the record after every row, so that an interrupted run keeps its rows."""
@@ -141,6 +173,7 @@ def main():
     parser.add_argument("--no-numpy", action="store_true")
     parser.add_argument("--types", nargs="*", default=[], help="element types of the arrays [default: all four]")
     parser.add_argument("--make", action="store_true", help="only write the files")
+    parser.add_argument("--tiny", action="store_true", help="one million tiny chunks as well, beside tet-py")
     parser.add_argument("--append", action="store_true", help="keep the rows of the record")
     parser.add_argument("--mapped", action="store_true", help="a memory map instead of positional reads, the default of the library")
     options = parser.parse_args()
@@ -183,7 +216,8 @@ def main():
             if not options.no_numpy:
                 np.memmap(path, NUMPY_TYPES[dtype], mode="r").sum()
         taken, unverified, numpy = [], [], []
-        for _ in range(options.repeat):
+        slow = any(word in label for word in ("median", "quantile", "rolling"))
+        for _ in range(1 if slow else options.repeat):
             taken += ours.run(**request)[clock]
             unverified += ours.run(**request, verify=False)[clock]
             if not options.no_numpy:
@@ -199,6 +233,10 @@ def main():
             print(f"{label:32} {mine:8.3f} s  unverified {bare:8.3f} s  numpy {base:8.3f} s  {ratio:6.2f} x >= {target} {met}", flush=True)
         else:
             print(f"{label:32} {mine:8.3f} s  unverified {bare:8.3f} s", flush=True)
+        if options.record:
+            save(options, clock, table)
+    if options.tiny:
+        table += tiny_rows(ours, options, clock)
         if options.record:
             save(options, clock, table)
     print(f"{missed} of {len(table) - 3} rows missed their target")
