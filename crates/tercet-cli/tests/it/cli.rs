@@ -5,6 +5,7 @@ mod contents;
 mod demo;
 mod errors;
 mod flags;
+mod flipped_bits;
 mod guides;
 mod history;
 mod info;

@@ -1,0 +1,110 @@
+//! A flipped bit of a protected file changes nothing that a verb prints or writes: the result is the same, or an error.
+
+use std::collections::BTreeSet;
+
+use tercet::tet::File;
+
+use super::support::TestDir;
+
+/// Verbs with their arguments, and the file that each writes.
+const VERBS: [(&str, &str); 46] = [
+    ("tet info w.tet --all", ""),
+    ("tet info w.tet --json", ""),
+    ("tet outline w.tet", ""),
+    ("tet verify w.tet --deep", ""),
+    (r#"tet query {"dataset":"t2m","mean":[],"filter":{"is_not_null":true}} -t w.tet -x -q"#, ""),
+    ("tet mean w.tet t2m --json", ""),
+    ("tet mean w.tet t2m --over time --json", ""),
+    ("tet mean w.tet t2m --sel station=C --json", ""),
+    ("tet mean w.tet t2m --rolling time=2 --json", ""),
+    ("tet mean w.tet t2m --where value>280 --json", ""),
+    ("tet mean w.tet mask --json", ""),
+    ("tet mean w.tet t2m --over time -o out.tet", "out.tet"),
+    ("tet sum w.tet t2m --over station --json", ""),
+    ("tet min w.tet t2m --json", ""),
+    ("tet max w.tet t2m --json", ""),
+    ("tet std w.tet t2m --json", ""),
+    ("tet var w.tet t2m --json", ""),
+    ("tet median w.tet t2m --json", ""),
+    ("tet quantile w.tet t2m --q 0.3 --json", ""),
+    ("tet histogram w.tet t2m --json", ""),
+    ("tet count w.tet t2m --json", ""),
+    ("tet product w.tet t2m --json", ""),
+    ("tet argmin w.tet t2m --json", ""),
+    ("tet argmax w.tet t2m --over time --json", ""),
+    ("tet plot w.tet t2m", ""),
+    ("tet extract w.tet t2m -o out.npy", "out.npy"),
+    ("tet extract w.tet t2m -o out.raw", "out.raw"),
+    ("tet extract w.tet t2m -o out.csv", "out.csv"),
+    ("tet extract w.tet t2m -o out.json", "out.json"),
+    ("tet extract w.tet t2m -s 1:3,2 --decode -o out.tet", "out.tet"),
+    ("tet extract w.tet mask -o out.npy", "out.npy"),
+    ("tet append w.tet --from new=row.npy", "w.tet"),
+    ("tet append w.tet --from t2m=row.npy --along time", "w.tet"),
+    ("tet drop w.tet mask", "w.tet"),
+    ("tet set w.tet t2m units=C", "w.tet"),
+    ("tet unset w.tet t2m units", "w.tet"),
+    ("tet rename w.tet t2m temperature", "w.tet"),
+    ("tet copy w.tet:t2m out.tet", "out.tet"),
+    ("tet merge w.tet -o out.tet", "out.tet"),
+    ("tet repack w.tet -o out.tet --zstd", "out.tet"),
+    ("tet repair w.tet --salvage out.tet", "out.tet"),
+    ("tercet info w.tet", ""),
+    ("tercet hash w.tet", ""),
+    ("tercet diff w.tet weather.tet", ""),
+    ("tercet convert w.tet out.nc", "out.nc"),
+    ("tercet convert w.tet out.npz", "out.npz"),
+];
+
+/// What a verb prints and writes.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    stdout: String,
+    written: Option<Vec<u8>>,
+}
+
+/// Runs a verb on these bytes. `Err` is the exit code of a failure.
+fn attempt(dir: &TestDir, bytes: &[u8], (line, output): (&str, &str)) -> Result<Outcome, Option<i32>> {
+    dir.write("w.tet", bytes);
+    if !output.is_empty() && output != "w.tet" {
+        let _ = std::fs::remove_file(dir.path(output));
+    }
+    let (program, args) = line.split_once(' ').unwrap();
+    let ran = if program == "tet" { dir.tet(args) } else { dir.tercet(args) };
+    if ran.code != Some(0) {
+        return Err(ran.code);
+    }
+    let written = (!output.is_empty()).then(|| dir.read(output));
+    Ok(Outcome { stdout: ran.stdout, written })
+}
+
+/// Some bits of a small file, among them bits of every chunk; every night all bits.
+#[test]
+fn no_flipped_bit_changes_what_a_verb_prints_or_writes() {
+    let dir = TestDir::with_weather();
+    assert_eq!(dir.tet("extract weather.tet t2m -s 0:1 -o row.npy").code, Some(0));
+    let bytes = dir.read("weather.tet");
+    let expected = VERBS.map(|verb| attempt(&dir, &bytes, verb));
+    for ((line, _), outcome) in VERBS.iter().zip(&expected) {
+        assert!(outcome.is_ok(), "{line}: {outcome:?}");
+    }
+    let all = tercet_testkit::cases(1) > 1;
+    let mut offsets: BTreeSet<usize> = (0..bytes.len()).step_by(if all { 1 } else { 331 }).collect();
+    let file = File::open(dir.path("weather.tet")).unwrap();
+    for row in (0..file.chunk_count()).step_by(2) {
+        offsets.insert(usize::try_from(file.row(row).unwrap().payload_offset).unwrap() + 1);
+    }
+    for offset in offsets {
+        for bit in (0..8).filter(|bit| all || offset * 5 % 8 == *bit) {
+            let mut damaged = bytes.clone();
+            damaged[offset] ^= 1 << bit;
+            for (verb, expected) in VERBS.iter().zip(&expected) {
+                let what = format!("byte {offset}, bit {bit}: {}", verb.0);
+                match attempt(&dir, &damaged, *verb) {
+                    Ok(found) => assert_eq!(Ok(&found), expected.as_ref(), "{what}"),
+                    Err(code) => assert!(matches!(code, Some(1..=9)), "{what}: exit code {code:?}"),
+                }
+            }
+        }
+    }
+}
