@@ -29,6 +29,16 @@ pub trait Accumulator: Debug + Send + Sync + Any {
         true
     }
 
+    /// Whether results depend on values, not only on their number.
+    fn reads_values(&self) -> bool {
+        true
+    }
+
+    /// Whether runs of values are folded as fast as memory delivers them.
+    fn is_streaming(&self) -> bool {
+        false
+    }
+
     /// Creates an accumulator of the same kind with empty slots.
     fn fresh(&self, slots: usize) -> Result<Box<dyn Accumulator>, OutOfMemory>;
 

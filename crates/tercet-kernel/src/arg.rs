@@ -4,9 +4,9 @@ use tercet_core::tensor::OutOfMemory;
 
 use crate::compute::Compute;
 use crate::extreme::{best_of, better, is_better, worst};
-use crate::lanes::{self, Block, Kernel, Target, Tile};
+use crate::lanes::{Block, Kernel, Target, Tile, by_lanes};
 use crate::sum::to_f64;
-use crate::typed::{TypedAccumulator, TypedRuns, filled};
+use crate::typed::{TypedAccumulator, filled};
 
 /// Index of an empty slot, greater than any real index: the first value of a slot always replaces it.
 const NONE: u64 = u64::MAX;
@@ -38,6 +38,7 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Arg<T, MAX> {
     type Lanes<const N: usize> = ([T; N], [T::Ordinal; N]);
     const HEAVY: bool = true;
     const STEPS: usize = 128;
+    const ROWS: usize = 16;
 
     #[inline(always)]
     fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> Self::Lanes<N> {
@@ -61,6 +62,16 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Arg<T, MAX> {
         (best, place): &Self::Lanes<N>,
         tile: &Tile<'_, T>,
     ) {
+        // Rarely true: most values are worse than those before them.
+        let mut changes = false;
+        if let Some(so_far) = self.best[at..].first_chunk::<N>() {
+            for lane in 0..N {
+                changes |= is_better::<T, MAX>(best[lane], so_far[lane]) | (best[lane] == so_far[lane]);
+            }
+        }
+        if !changes {
+            return;
+        }
         for lane in 0..N {
             if place[lane] != T::NO_ORDINAL {
                 let row = usize::try_from(place[lane].into()).unwrap_or(usize::MAX);
@@ -114,18 +125,7 @@ impl<T: Compute, const MAX: bool> TypedAccumulator for Arg<T, MAX> {
         self.best.len()
     }
 
-    fn rows(&mut self, at: usize, rows: &[&[T]], indices: &[u64]) {
-        lanes::rows(self, at, rows, indices);
-    }
-
-    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
-        lanes::runs(self, at, runs);
-    }
-
-    #[inline]
-    fn one(&mut self, at: usize, value: T, index: u64) {
-        self.put(at, value, index);
-    }
+    by_lanes!();
 
     #[inline]
     fn state(&self, slot: usize) -> (T, u64) {

@@ -4,7 +4,7 @@ use tercet_core::tensor::OutOfMemory;
 
 use crate::accumulator::Statistics;
 use crate::compute::Compute;
-use crate::lanes::{self, Block, Kernel, Target, Tile};
+use crate::lanes::{self, Block, Kernel, Target, Tile, by_lanes};
 use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
 /// Whether `a` is better than `b`: greater with `MAX`, less without. NaN is never better.
@@ -135,6 +135,7 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Extreme<T, MAX> {
 impl<T: Compute, const MAX: bool> TypedAccumulator for Extreme<T, MAX> {
     type Value = T;
     type State = (T, bool);
+    const STREAMING: bool = true;
 
     fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
         Ok(Self { is_rest: self.is_rest, ..Self::new(slots)? })
@@ -149,18 +150,7 @@ impl<T: Compute, const MAX: bool> TypedAccumulator for Extreme<T, MAX> {
         self.best.len()
     }
 
-    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
-        lanes::rows(self, at, rows, &[]);
-    }
-
-    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
-        lanes::runs(self, at, runs);
-    }
-
-    #[inline]
-    fn one(&mut self, at: usize, value: T, _: u64) {
-        self.take_short(at, &[value], 0);
-    }
+    by_lanes!();
 
     #[inline]
     fn state(&self, slot: usize) -> (T, bool) {

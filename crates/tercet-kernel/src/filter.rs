@@ -43,7 +43,17 @@ impl Filter {
         /// Number of values between two looks at the result.
         const LOOK: usize = 1 << 10;
         let mut values = bytemuck::cast_slice::<u8, T>(values).chunks(LOOK);
-        values.all(|values| vectorized(All(self.typed(values))))
+        let test = self.typed::<T>(&[]);
+        let only_nulls_fail =
+            !test.null_passes && test.barred.is_none() && test.low == T::LOWEST && test.high == T::HIGHEST;
+        match test.fills {
+            _ if !only_nulls_fail => values.all(|values| vectorized(All(self.typed(values)))),
+            [None, None] => !T::FLOAT || values.all(|values| vectorized(NoNull { values, fills: [] })),
+            [one, other] => {
+                let fills = [one.or(other), other.or(one)].map(Option::unwrap_or_default);
+                values.all(|values| vectorized(NoNull { values, fills }))
+            }
+        }
     }
 
     fn typed<'a, T: Compute>(&self, values: &'a [T]) -> TypedFilter<'a, T> {
@@ -106,5 +116,77 @@ impl<T: Compute> Work for All<'_, T> {
     fn work(self) -> bool {
         let Self(test) = self;
         test.values.iter().fold(true, |all, &value| all & test.passes(value))
+    }
+}
+
+/// Test of the most common filter: values that are neither NaN nor a fill value pass.
+struct NoNull<'a, T, const FILLS: usize> {
+    values: &'a [T],
+    fills: [T; FILLS],
+}
+
+impl<T: Compute, const FILLS: usize> NoNull<'_, T, FILLS> {
+    #[inline(always)]
+    fn is_null(&self, value: T) -> bool {
+        let mut null = value.is_nan();
+        for fill in 0..FILLS {
+            null |= value == self.fills[fill];
+        }
+        null
+    }
+}
+
+impl<T: Compute, const FILLS: usize> Work for NoNull<'_, T, FILLS> {
+    type Output = bool;
+    #[inline(always)]
+    fn work(self) -> bool {
+        /// Lanes of counters as wide as the values.
+        const LANES: usize = 32;
+        let (groups, tail) = self.values.as_chunks::<LANES>();
+        let mut nulls = [T::ordinal(0); LANES];
+        for group in groups {
+            for lane in 0..LANES {
+                nulls[lane] = T::next_if(nulls[lane], self.is_null(group[lane]));
+            }
+        }
+        let mut none = true;
+        for lane in 0..LANES {
+            none &= nulls[lane] == T::ordinal(0);
+        }
+        none & tail.iter().fold(true, |none, &value| none & !self.is_null(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The quick test of complete values equals the mask of single ones.
+    #[test]
+    fn values_without_nulls_are_complete() {
+        let any = (Value::F32(f32::NEG_INFINITY), Value::F32(f32::INFINITY));
+        for fills in [[None; 2], [Some(-9.0), None], [None, Some(7.5)], [Some(-9.0), Some(7.5)]] {
+            let fills = fills.map(|fill: Option<f32>| fill.map(Value::F32));
+            let filter = Filter { low: any.0, high: any.1, barred: None, fills, null_passes: false };
+            for len in [1usize, 31, 32, 33, 1024, 1500] {
+                for null in [f32::NAN, -9.0, 7.5, 1.0] {
+                    for at in [0, len / 2, len - 1] {
+                        let mut values = vec![2.5f32; len];
+                        values[at] = null;
+                        let bytes: &[u8] = bytemuck::cast_slice(&values);
+                        let mut mask = vec![false; len];
+                        filter.mask(bytes, &mut mask);
+                        let all = mask.iter().all(|&passes| passes);
+                        assert_eq!(filter.passes_all(bytes), all, "{fills:?} {len} {null} {at}");
+                    }
+                }
+            }
+        }
+        let (low, high) = (Value::I64(i64::MIN), Value::I64(i64::MAX));
+        for fill in [None, Some(Value::I64(3))] {
+            let filter = Filter { low, high, barred: None, fills: [fill, None], null_passes: false };
+            assert_eq!(filter.passes_all(bytemuck::cast_slice(&[1i64, 2, 3])), fill.is_none());
+            assert!(filter.passes_all(bytemuck::cast_slice(&[1i64, 2, 4, 0])));
+        }
     }
 }

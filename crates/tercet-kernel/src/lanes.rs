@@ -33,6 +33,25 @@ pub(crate) trait Kernel<T: Compute> {
     fn take_short(&mut self, at: usize, values: &[T], index: u64);
 }
 
+/// The methods of a `TypedAccumulator` that is a kernel.
+macro_rules! by_lanes {
+    () => {
+        fn rows(&mut self, at: usize, rows: &[&[T]], indices: &[u64]) {
+            crate::lanes::rows(self, at, rows, indices);
+        }
+
+        fn runs(&mut self, at: usize, runs: &crate::typed::TypedRuns<'_, T>) {
+            crate::lanes::runs(self, at, runs);
+        }
+
+        #[inline]
+        fn one(&mut self, at: usize, value: T, index: u64) {
+            self.take_short(at, &[value], index);
+        }
+    };
+}
+pub(crate) use by_lanes;
+
 /// Target slots of lanes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {

@@ -6,9 +6,9 @@
 use tercet_core::tensor::OutOfMemory;
 
 use crate::compute::Compute;
-use crate::lanes::{self, Block, Kernel, Target, Tile, across};
+use crate::lanes::{Block, Kernel, Target, Tile, across, by_lanes};
 use crate::sum::compensated;
-use crate::typed::{TypedAccumulator, TypedRuns, filled};
+use crate::typed::{TypedAccumulator, filled};
 
 /// Cancellation limit. Squared differences are from the current mean; if their sum exceeds the true sum of squares by
 /// more than this factor, they are computed again from the mean of the block. Each factor of 2 costs a bit.
@@ -381,18 +381,7 @@ impl<T: Compute, const SKIP: bool> TypedAccumulator for Moments<T, SKIP> {
         self.number.len()
     }
 
-    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
-        lanes::rows(self, at, rows, &[]);
-    }
-
-    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
-        lanes::runs(self, at, runs);
-    }
-
-    #[inline]
-    fn one(&mut self, at: usize, value: T, _: u64) {
-        self.take_few(at, std::iter::once(value));
-    }
+    by_lanes!();
 
     #[inline]
     fn state(&self, slot: usize) -> State<T> {

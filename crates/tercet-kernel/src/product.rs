@@ -3,8 +3,8 @@
 use tercet_core::tensor::OutOfMemory;
 
 use crate::compute::Compute;
-use crate::lanes::{self, Block, Kernel, Target, Tile};
-use crate::typed::{TypedAccumulator, TypedRuns, filled};
+use crate::lanes::{Block, Kernel, Target, Tile, by_lanes};
+use crate::typed::{TypedAccumulator, filled};
 
 /// Exponent bits of an f64, and their position.
 const EXPONENT: u64 = 0x7ff << DIGITS;
@@ -115,7 +115,7 @@ impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
     type Lanes<const N: usize> = Products<N>;
     const HEAVY: bool = true;
     const STEPS: usize = if WIDE { 1 } else { 24 } * Self::GROUP as usize;
-    const ROWS: usize = if WIDE { 1 } else { 8 } * Self::GROUP as usize;
+    const ROWS: usize = if WIDE { Self::GROUP as usize } else { 16 };
 
     #[inline(always)]
     fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> Products<N> {
@@ -211,18 +211,7 @@ impl<T: Compute, const WIDE: bool> TypedAccumulator for Product<T, WIDE> {
         self.digits.len()
     }
 
-    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
-        lanes::rows(self, at, rows, &[]);
-    }
-
-    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
-        lanes::runs(self, at, runs);
-    }
-
-    #[inline]
-    fn one(&mut self, at: usize, value: T, _: u64) {
-        self.take_short(at, &[value], 0);
-    }
+    by_lanes!();
 
     #[inline]
     fn state(&self, slot: usize) -> (f64, i64) {

@@ -70,11 +70,14 @@ pub fn roll<E: From<OutOfMemory>>(
     let width = (TOGETHER / line).clamp(1, roll.inner.max(1));
     let lines = if width == roll.inner { (TOGETHER / (line * width)).max(1) } else { 1 };
     let mut buffers = Buffers::default();
+    let same = |one: &Range<usize>, next: &Range<usize>| continues(one, next, roll.size);
+    let runs = roll.windows.chunk_by(same).map(|run| (run[0].clone(), run.len()));
+    let runs: Vec<(Range<usize>, usize)> = if roll.overlap { runs.collect() } else { Vec::new() };
     for outer in (0..roll.outer).step_by(lines) {
         let outer = outer..(outer + lines).min(roll.outer);
         for inner in (0..roll.inner).step_by(width) {
             let rolled = Rolled { outer: outer.clone(), inner: inner..(inner + width).min(roll.inner) };
-            let merged = buffers.merge(slots, roll, &rolled)?;
+            let merged = buffers.merge(slots, (roll, &runs), &rolled)?;
             ready(&rolled, merged)?;
         }
     }
@@ -105,10 +108,11 @@ fn empty<'b>(
 }
 
 impl Buffers {
+    /// Merges positions to windows. `runs` are the first windows and the lengths of runs of windows that are made alike.
     fn merge(
         &mut self,
         slots: &dyn Accumulator,
-        roll: &Roll<'_>,
+        (roll, runs): (&Roll<'_>, &[(Range<usize>, usize)]),
         rolled: &Rolled,
     ) -> Result<&mut dyn Accumulator, OutOfMemory> {
         let (lines, width) = (rolled.outer.len(), rolled.inner.len());
@@ -145,8 +149,8 @@ impl Buffers {
         ends.scan(&scan, true);
         for line in 0..lines {
             let mut at = line * roll.windows.len() * width;
-            for run in roll.windows.chunk_by(|one, next| continues(one, next, roll.size)) {
-                let (first, slots) = (&run[0], run.len() * width);
+            for (first, count) in runs {
+                let slots = count * width;
                 let from = |position: usize| (line * roll.positions + position) * width;
                 let shape = Shape::new(first, roll.size);
                 if shape != Shape::Start && !first.is_empty() {

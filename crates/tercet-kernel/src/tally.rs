@@ -4,9 +4,9 @@ use tercet_core::tensor::OutOfMemory;
 
 use crate::accumulator::Statistics;
 use crate::compute::{Compute, ComputeType};
-use crate::lanes::{self, Block, Kernel, Target, Tile};
+use crate::lanes::{Block, Kernel, Target, Tile, by_lanes};
 use crate::sum::to_f64;
-use crate::typed::{TypedAccumulator, TypedRuns, filled};
+use crate::typed::{TypedAccumulator, filled};
 
 /// Kinds of values: NaN, infinities, both, values equal to a number.
 pub(crate) const NAN: u8 = 0;
@@ -43,6 +43,7 @@ impl<T: Compute, const KIND: u8> Tally<T, KIND> {
 impl<T: Compute, const KIND: u8> Kernel<T> for Tally<T, KIND> {
     /// Counts, and the number to compare with.
     type Lanes<const N: usize> = ([T::Ordinal; N], T);
+    const ROWS: usize = 8;
 
     #[inline(always)]
     fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> Self::Lanes<N> {
@@ -99,18 +100,7 @@ impl<T: Compute, const KIND: u8> TypedAccumulator for Tally<T, KIND> {
         self.counts.len()
     }
 
-    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
-        lanes::rows(self, at, rows, &[]);
-    }
-
-    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
-        lanes::runs(self, at, runs);
-    }
-
-    #[inline]
-    fn one(&mut self, at: usize, value: T, _: u64) {
-        self.take_short(at, &[value], 0);
-    }
+    by_lanes!();
 
     #[inline]
     fn state(&self, slot: usize) -> u64 {
@@ -167,6 +157,9 @@ mod count_accumulator {
     impl Accumulator for Count {
         fn compute(&self) -> ComputeType {
             self.compute
+        }
+        fn reads_values(&self) -> bool {
+            false
         }
         fn fresh(&self, slots: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
             Ok(Box::new(Self { slots, ..*self }))

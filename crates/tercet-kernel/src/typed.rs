@@ -9,6 +9,9 @@ use crate::accumulator::{Accumulator, Counts, ROWS, Runs, Statistics};
 use crate::compute::{Compute, ComputeType};
 use crate::roll::Scan;
 
+/// Slots that a vector loop does not pay for.
+const FEW_SLOTS: usize = 8;
+
 /// Runs of typed values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypedRuns<'a, T> {
@@ -34,6 +37,8 @@ pub(crate) trait TypedAccumulator: Debug + Send + Sync + Sized + 'static {
     /// Settled state of one slot.
     type State: Copy;
     const INDEXED: bool = false;
+    /// Whether runs of values are folded as fast as memory delivers them.
+    const STREAMING: bool = false;
     const WIDTH: usize = 1;
 
     fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory>;
@@ -94,6 +99,10 @@ impl<C: TypedAccumulator> Accumulator for C {
 
     fn is_uniform(&self) -> bool {
         TypedAccumulator::is_uniform(self)
+    }
+
+    fn is_streaming(&self) -> bool {
+        C::STREAMING
     }
 
     fn fresh(&self, slots: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
@@ -172,7 +181,9 @@ impl<C: TypedAccumulator> Accumulator for C {
     fn scan(&mut self, scan: &Scan, reverse: bool) {
         let line = scan.positions * scan.inner;
         let lines = TypedAccumulator::len(self).checked_div(line).unwrap_or(0);
-        for at in (0..lines).map(|number| number * line) {
+        // Steps of a line depend on each other. Where they are short, those of all lines are taken together.
+        let together = if scan.inner < FEW_SLOTS { lines } else { 1 };
+        for first in (0..lines).step_by(together.max(1)) {
             for position in 1..scan.positions {
                 let position = if reverse { scan.positions - 1 - position } else { position };
                 let other = if reverse { position + 1 } else { position - 1 };
@@ -180,7 +191,9 @@ impl<C: TypedAccumulator> Accumulator for C {
                 if position.max(other).is_multiple_of(scan.period) {
                     continue;
                 }
-                self.merge_own_slots(at + position * scan.inner, at + other * scan.inner, scan.inner);
+                for at in (first..first + together).map(|number| number * line) {
+                    self.merge_own_slots(at + position * scan.inner, at + other * scan.inner, scan.inner);
+                }
             }
         }
     }

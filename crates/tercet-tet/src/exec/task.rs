@@ -477,7 +477,7 @@ impl<'a> Geometry<'a> {
     ) -> Option<Piece<'p>> {
         let grid = self.scope.grid;
         let rank = grid.rank();
-        let mut piece = Piece { axes: Vec::with_capacity(rank), offset: 0, slot: 0, index: 0 };
+        let mut piece = Piece { axes: Vec::with_capacity(rank), offset: 0, slot: 0, index: 0, cold: false };
         let mut value_stride = [1usize; MAX_RANK];
         for axis in (0..rank.saturating_sub(1)).rev() {
             value_stride[axis] = value_stride[axis + 1] * to_usize(region.shape[axis + 1]);

@@ -99,7 +99,7 @@ impl<'a> Visitor<'a> {
         self.chunks.span(chunks, consumer.slab_bytes(), |bytes| {
             let (count, slots) = (bytes.len() / size, SlotStep::Same);
             let run = AxisRun { first: 0, count, stride: 1, slots, index: 1, keep: None };
-            consumer.piece(bytes, Piece { axes: vec![run], offset: 0, slot: 0, index: 0 })
+            consumer.piece(bytes, Piece { axes: vec![run], offset: 0, slot: 0, index: 0, cold: false })
         })
     }
 
@@ -129,7 +129,8 @@ impl<'a> Visitor<'a> {
             for ((region, held), check) in regions.iter().zip(held).zip(&mut *checks) {
                 let bytes = held.slab(slab.start, slab.end);
                 check.look(slab.start, bytes);
-                if let Some(piece) = self.geometry.piece(task, block, region, slab) {
+                if let Some(mut piece) = self.geometry.piece(task, block, region, slab) {
+                    piece.cold = region.is_selected && matches!(held, Held::Mapped(_)) && !check.is_some();
                     consumer.piece(bytes, piece)?;
                 }
             }

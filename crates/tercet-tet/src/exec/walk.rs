@@ -52,6 +52,8 @@ pub(crate) struct Piece<'a> {
     pub(crate) slot: usize,
     /// Index of the first value among the reduced positions.
     pub(crate) index: u64,
+    /// Whether all bytes of the slab are used and none was read before: they are in memory, not in the cache.
+    pub(crate) cold: bool,
 }
 
 impl Piece<'_> {
@@ -183,6 +185,9 @@ impl<'b> Consumer<'b> for Walker<'_, 'b> {
 
     fn piece(&mut self, bytes: &'b [u8], mut piece: Piece<'_>) -> Result<(), ErrorKind> {
         piece.join(self.indexed);
+        if piece.cold && self.accumulator.reads_values() && !self.streams(&piece) {
+            read_ahead(bytes);
+        }
         let missing = self.values.missing;
         // Most pieces have no missing values: a look at all of their values is faster than choosing one by one.
         if missing.is_some_and(|missing| self.is_complete(bytes, missing)) {
@@ -340,6 +345,18 @@ impl<'w, 'b> Walker<'w, 'b> {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Whether the values of a piece are read in their order, as fast as memory delivers them. Others are read ahead, as a
+    /// checksum does.
+    fn streams(&self, piece: &Piece<'_>) -> bool {
+        let is_row = piece.axes.last().is_some_and(|axis| matches!(axis.slots, SlotStep::Each(_)));
+        let in_place = self.values.decode.is_none() && self.compute.is_native(self.values.dtype);
+        match (is_row, piece.axes.len()) {
+            (true, 1) => in_place,
+            (true, _) => false,
+            (false, _) => in_place && self.accumulator.is_streaming(),
         }
     }
 
@@ -690,6 +707,13 @@ impl<'w, 'b> Walker<'w, 'b> {
         }
         chosen.slots.extend(places.map(slot_of));
     }
+}
+
+/// Reads every cache line of a slab, in order.
+fn read_ahead(bytes: &[u8]) {
+    const LINE: usize = 64;
+    let any = bytes.iter().step_by(LINE).fold(0, |any, byte| any | byte);
+    std::hint::black_box(any);
 }
 
 /// The row of a piece that is a single value.
