@@ -158,7 +158,8 @@ impl Covariance {
 
     /// Correlation matrix: 1 on the diagonal; 0 for a constant variable.
     pub fn correlations(&self) -> Vec<f64> {
-        let deviation = |i: usize| self.product(i, i).sqrt();
+        // Rounding errors may exceed sums of squares that are almost 0.
+        let deviation = |i: usize| self.product(i, i).max(0.0).sqrt();
         self.square(|i, j| {
             let scale = deviation(i) * deviation(j);
             match (i == j, scale == 0.0) {

@@ -14,7 +14,7 @@ use crate::integer_sum::IntegerSum;
 use crate::moments::Moments;
 use crate::product::Product;
 use crate::softmax::SoftmaxTotal;
-use crate::sum::{FloatSum, MAGNITUDE, PLAIN, SQUARE, SumResult};
+use crate::sum::{FloatSum, MAGNITUDE, PLAIN, SCALED, SQUARE, SumResult};
 use crate::tally::{Count, EQUAL, INFINITE, NAN, NOT_FINITE, Tally};
 
 /// A reduction.
@@ -26,6 +26,12 @@ pub enum Op {
     Mean,
     /// Σx/n of the values that are not NaN.
     NanMean,
+    /// `Sum` of f64 for sums that overflow on the way to a result that does not.
+    LargeSum,
+    /// `Mean` of f64 for sums that overflow.
+    LargeMean,
+    /// `NanMean` of f64 for sums that overflow.
+    LargeNanMean,
     /// Σ|x|
     NormL1,
     /// √Σx²
@@ -93,6 +99,16 @@ impl Op {
         }
     }
 
+    /// The same reduction for sums that overflow; `None` if sums cannot overflow.
+    pub fn for_large_sums(&self, dtype: ElementType) -> Option<Self> {
+        match (self, dtype) {
+            (Self::Sum, ElementType::F64) => Some(Self::LargeSum),
+            (Self::Mean, ElementType::F64) => Some(Self::LargeMean),
+            (Self::NanMean, ElementType::F64) => Some(Self::LargeNanMean),
+            _ => None,
+        }
+    }
+
     /// Whether the reduction uses the index of values.
     pub fn is_indexed(&self) -> bool {
         matches!(self, Self::ArgMin | Self::ArgMax)
@@ -136,7 +152,15 @@ impl Op {
             Self::Min | Self::Max | Self::MinRest | Self::MaxRest => 9,
             Self::Range | Self::FiniteRange => 18,
             Self::ArgMin | Self::ArgMax | Self::Product => 16,
-            Self::Sum | Self::SumRest | Self::Mean | Self::NanMean | Self::NormL1 | Self::NormL2 => 32,
+            Self::Sum
+            | Self::SumRest
+            | Self::Mean
+            | Self::NanMean
+            | Self::LargeSum
+            | Self::LargeMean
+            | Self::LargeNanMean
+            | Self::NormL1
+            | Self::NormL2 => 32,
             Self::SoftmaxTotal => 24,
             Self::Moments { .. } => 48,
             Self::Histogram { bins, .. } => bins * 8 + 32,
@@ -159,6 +183,9 @@ impl Op {
                 _ => boxed(FloatSum::<f64, PLAIN, true>::new(SumResult::Mean, false, slots)),
             },
             Self::Mean | Self::NanMean => sum::<PLAIN>(SumResult::Mean, dtype, slots),
+            Self::LargeSum => boxed(FloatSum::<f64, SCALED, false>::new(SumResult::Total, false, slots)),
+            Self::LargeMean => boxed(FloatSum::<f64, SCALED, false>::new(SumResult::Mean, false, slots)),
+            Self::LargeNanMean => boxed(FloatSum::<f64, SCALED, true>::new(SumResult::Mean, false, slots)),
             Self::NormL1 => sum::<MAGNITUDE>(SumResult::Total, dtype, slots),
             Self::NormL2 => match dtype {
                 // These squares are not exact in f64.

@@ -23,10 +23,15 @@ pub(crate) enum SumResult {
     Rest,
 }
 
-/// Terms of the sum: the value, its magnitude or its square.
+/// Terms of the sum: the value, its magnitude, its square, or a part of it.
 pub(crate) const PLAIN: u8 = 0;
 pub(crate) const MAGNITUDE: u8 = 1;
 pub(crate) const SQUARE: u8 = 2;
+/// The value times `SCALE`, so that no sum overflows.
+pub(crate) const SCALED: u8 = 3;
+
+/// 2^-64
+const SCALE: f64 = f64::from_bits((1023 - 64) << 52);
 
 /// Maximum number of rows added without compensation; small enough that rounding stays far below the tolerance.
 const PENDING: usize = 256;
@@ -80,6 +85,7 @@ fn term<const TERM: u8>(x: f64) -> f64 {
     match TERM {
         PLAIN => x,
         MAGNITUDE => x.abs(),
+        SCALED => x * SCALE,
         _ => x * x,
     }
 }
@@ -213,6 +219,7 @@ impl Work for Merge<'_> {
 impl<T: Compute, const TERM: u8, const SKIP: bool> TypedAccumulator for FloatSum<T, TERM, SKIP> {
     type Value = T;
     type State = [f64; 3];
+    const STREAMING: bool = !SKIP;
 
     fn fresh(&self, slots: usize) -> Result<Self, OutOfMemory> {
         Self::new(self.result, self.exact, slots)
@@ -330,6 +337,9 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> TypedAccumulator for FloatSum
         } else {
             float_result(self.result, if sum.is_finite() { sum + lost } else { sum }, count)
         };
+        if TERM == SCALED {
+            out[0] /= SCALE;
+        }
     }
 }
 

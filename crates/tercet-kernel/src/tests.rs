@@ -544,6 +544,26 @@ fn sums_of_floats_are_compensated() {
     assert_eq!(sum(&[-0.0f64; 50]).to_bits(), 0);
 }
 
+/// Partial sums beyond f64 of values whose sum is not.
+#[test]
+fn large_sums_do_not_overflow_on_the_way() {
+    let values = [1.5e308, 1.5e308, -1.5e308, f64::MAX, -1.0e308, -1.25e308];
+    for count in [3, 6] {
+        let values = &values[..count];
+        let exact = exact::sum(values.iter().map(|x| x / 65_536.0)) * 65_536.0;
+        assert!(exact.is_finite());
+        for op in [Op::Sum, Op::Mean, Op::NanMean] {
+            let large = op.for_large_sums(ElementType::F64).unwrap();
+            let wanted = if op == Op::Sum { exact } else { exact / count as f64 };
+            let [found] = results_of(&large, ElementType::F64, values)[..] else { panic!("one result") };
+            assert!((found - wanted).abs() <= 1e-15 * wanted.abs(), "{op:?}: {found}, not {wanted}");
+            assert_eq!(op.for_large_sums(ElementType::F32), None);
+        }
+    }
+    let infinite = [f64::INFINITY, 1.0];
+    assert_eq!(results_of(&Op::LargeSum, ElementType::F64, &infinite), [f64::INFINITY]);
+}
+
 #[test]
 fn products_neither_overflow_nor_vanish_on_the_way() {
     let product = |values: &[f64]| results_of(&Op::Product, ElementType::F64, values)[0];

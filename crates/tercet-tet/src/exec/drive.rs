@@ -45,7 +45,16 @@ pub(crate) struct Folded {
 /// Reduces the selection of a job's plan to the output elements defined by the roles of the axes.
 pub(crate) fn fold(job: &Job<'_>, op: &Op, roles: &[Role]) -> Result<Folded, ErrorKind> {
     let dtype = if sees_missing(op) { job.plan.grid.element() } else { job.element() };
-    fold_with(job, &Standard { op, dtype }, roles)
+    let mut folded = fold_with(job, &Standard { op, dtype }, roles)?;
+    // Sums of finite values near the maximum of f64: the order of the additions decides whether they overflow.
+    if let Some(op) = op.for_large_sums(dtype)
+        && folded.values.iter().any(|value| value.is_infinite())
+    {
+        let again = fold_with(job, &Standard { op: &op, dtype }, roles)?;
+        let values = folded.values.iter_mut().zip(again.values);
+        values.filter(|(value, _)| value.is_infinite()).for_each(|(value, again)| *value = again);
+    }
+    Ok(folded)
 }
 
 /// A reduction: the computation of a fold.
@@ -53,7 +62,9 @@ pub(crate) trait Reduction: Sync {
     /// Creates an accumulator for a box of output elements.
     fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory>;
     /// Number of results per slot.
-    fn width(&self) -> usize;
+    fn width(&self) -> usize {
+        1
+    }
     /// Size of the state of a slot in bytes.
     fn slot_bytes(&self) -> usize;
     /// Maximum number of slots of a task.
@@ -61,7 +72,9 @@ pub(crate) trait Reduction: Sync {
         u64::MAX
     }
     /// Whether the reduction uses the index of values.
-    fn is_indexed(&self) -> bool;
+    fn is_indexed(&self) -> bool {
+        false
+    }
     /// Which of the results of a slot are indices.
     fn are_indices(&self) -> Vec<bool> {
         vec![self.is_indexed(); self.width()]
@@ -71,9 +84,13 @@ pub(crate) trait Reduction: Sync {
         vec![false; self.width()]
     }
     /// Whether statistics of chunks can replace their values.
-    fn takes_statistics(&self) -> bool;
+    fn takes_statistics(&self) -> bool {
+        false
+    }
     /// Whether results depend on the number of values of a slot.
-    fn is_counted(&self) -> bool;
+    fn is_counted(&self) -> bool {
+        false
+    }
     /// Whether the reduction takes stored values, missing ones as well.
     fn sees_missing(&self) -> bool {
         false
@@ -116,7 +133,7 @@ impl Reduction for Standard<'_> {
         self.op.takes_statistics()
     }
     fn is_counted(&self) -> bool {
-        matches!(self.op, Op::Mean | Op::NanMean | Op::Count)
+        matches!(self.op, Op::Mean | Op::NanMean | Op::LargeMean | Op::LargeNanMean | Op::Count)
     }
     fn sees_missing(&self) -> bool {
         sees_missing(self.op)

@@ -112,23 +112,11 @@ impl Reduction for Searched<'_> {
     fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory> {
         self.search.accumulator((0..block.len()).map(|slot| block.global(slot)).collect())
     }
-    fn width(&self) -> usize {
-        1
-    }
     fn slot_bytes(&self) -> usize {
         self.search.slot_bytes()
     }
     fn most_slots(&self) -> u64 {
         self.most
-    }
-    fn is_indexed(&self) -> bool {
-        false
-    }
-    fn takes_statistics(&self) -> bool {
-        false
-    }
-    fn is_counted(&self) -> bool {
-        false
     }
 }
 
@@ -264,9 +252,6 @@ impl Reduction for Kept<'_> {
         }
         self.quantile.accumulator(Capacity::Each(starts))
     }
-    fn width(&self) -> usize {
-        1
-    }
     /// Bytes of a slot; for windows, of a position.
     fn slot_bytes(&self) -> usize {
         let value = self.quantile.value_bytes();
@@ -278,15 +263,6 @@ impl Reduction for Kept<'_> {
     }
     fn most_slots(&self) -> u64 {
         (self.room / (self.slot_bytes() as u64).max(1)).max(1)
-    }
-    fn is_indexed(&self) -> bool {
-        false
-    }
-    fn takes_statistics(&self) -> bool {
-        false
-    }
-    fn is_counted(&self) -> bool {
-        false
     }
 }
 

@@ -106,8 +106,13 @@ pub(crate) fn compute_all(
         let mut from = 0;
         for (number, op) in &shared {
             let own = values.chunks_exact(all).map(|slot| &slot[from..from + op.width()]);
-            computed[*number] =
-                Some(Computed { numbers: result_numbers(kinds[*number], own), elements, skipped });
+            // A sum that overflows is computed again by itself.
+            let overflows =
+                op.for_large_sums(dtype).is_some() && own.clone().flatten().any(|value| value.is_infinite());
+            if !overflows {
+                computed[*number] =
+                    Some(Computed { numbers: result_numbers(kinds[*number], own), elements, skipped });
+            }
             from += op.width();
         }
     }

@@ -56,6 +56,29 @@ fn results_of_64_bit_integers_are_not_rounded() {
     }
 }
 
+/// Sums of some chunks are beyond f64, sums and means of all values are not.
+#[test]
+fn sums_of_huge_values_do_not_overflow_on_the_way() {
+    let values = [1.5e308, 1.5e308, 1.0e308, -1.5e308, -1.0e308, -1.25e308, 0.25e308];
+    for statistics in [true, false] {
+        let file = file(&values, &[], statistics);
+        let part = file.dataset("a").unwrap().select().statistics(statistics);
+        let number =
+            |reduce: tercet_tet::Reduce<'_>| reduce.run().unwrap().tensor.to_vec::<f64>().unwrap()[0];
+        let sum: f64 = values.iter().map(|x| x / 65_536.0).sum::<f64>() * 65_536.0;
+        let found = number(part.reduce([Op::Sum]));
+        assert!((found / sum - 1.0).abs() < 1e-14, "{found}, not {sum}");
+        assert!((number(part.mean(["x"])) / (sum / 7.0) - 1.0).abs() < 1e-14);
+        let several = part.reduce([Op::Max, Op::Mean, Op::Sum]).run_all().unwrap();
+        let several: Vec<f64> = several.iter().map(|one| one.tensor.to_vec::<f64>().unwrap()[0]).collect();
+        assert_eq!(several[0], 1.5e308);
+        assert!((several[2] / sum - 1.0).abs() < 1e-14, "{several:?}");
+    }
+    let file = file(&[f64::INFINITY, 1.0], &[], true);
+    let part = file.dataset("a").unwrap().select();
+    assert_eq!(part.reduce([Op::Sum]).run().unwrap().tensor.to_vec::<f64>(), Some(vec![f64::INFINITY]));
+}
+
 #[test]
 fn integers_with_missing_values_are_not_rounded() {
     let values = [BIG + 1, 7, BIG + 3, -5, BIG + 5, BIG + 9, BIG + 7];

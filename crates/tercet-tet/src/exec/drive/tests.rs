@@ -121,9 +121,6 @@ impl Reduction for Tracing {
     fn is_indexed(&self) -> bool {
         self.0
     }
-    fn takes_statistics(&self) -> bool {
-        false
-    }
     fn is_counted(&self) -> bool {
         true
     }
