@@ -1,5 +1,6 @@
 //! [`File`] and [`Dataset`]: opening, catalog, chunk lookup.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -404,6 +405,21 @@ impl<'a> Dataset<'a> {
         let keys: Vec<&str> = candidates.iter().map(|(key, _)| *key).collect();
         let key = labelled.own(&keys).or_else(|| only(&keys))?;
         candidates.into_iter().find(|(other, _)| *other == key).map(|(_, labels)| labels)
+    }
+
+    /// The labels of an axis for a query document: by the rules of the format for queries of the reference, else its own, or
+    /// its coordinates as text.
+    pub(crate) fn document_labels(
+        &self,
+        axis: usize,
+        as_reference: bool,
+    ) -> Result<Option<Cow<'a, [String]>>, Error> {
+        let labels = if as_reference { self.query_labels(axis) } else { self.labels(axis) };
+        if as_reference || labels.is_some() {
+            return Ok(labels.map(Cow::Borrowed));
+        }
+        let coordinates = self.coordinates(axis)?;
+        Ok(coordinates.map(|all| (0..all.len()).map(|position| all.text(position)).collect()))
     }
 
     /// All labels with the length of an axis, by key.

@@ -58,6 +58,7 @@ pub enum QueryErrorKind {
         name: String,
         /// The nearest known name, or the first known ones.
         available: String,
+        is_nearest: bool,
     },
     Invalid {
         detail: String,
@@ -73,6 +74,8 @@ pub enum QueryErrorKind {
 const EXCERPT_CHARS: usize = 64;
 /// Names that a hint lists.
 const LISTED: usize = 8;
+/// The minimum number of characters of an abbreviation.
+const ABBREVIATION_CHARS: usize = 3;
 /// Names compared with an unknown one.
 const COMPARED: usize = 10_000;
 
@@ -107,7 +110,9 @@ impl QueryErrorKind {
         known: impl IntoIterator<Item = &'k str, IntoIter: Clone>,
     ) -> Self {
         let known = known.into_iter();
-        let available = nearest(name, known.clone().take(COMPARED)).map_or_else(
+        let near = nearest(name, known.clone().take(COMPARED));
+        let is_nearest = near.is_some();
+        let available = near.map_or_else(
             || {
                 let mut names: Vec<String> = known.clone().take(LISTED).map(excerpt).collect();
                 if known.clone().nth(LISTED).is_some() {
@@ -117,7 +122,7 @@ impl QueryErrorKind {
             },
             |near| excerpt(&near),
         );
-        Self::NotFound { what: what.into(), name: excerpt(name), available }
+        Self::NotFound { what: what.into(), name: excerpt(name), available, is_nearest }
     }
 }
 
@@ -203,11 +208,12 @@ impl Diagnostic for QueryError {
             QueryErrorKind::UnknownKey { nearest: Some(nearest), .. } => {
                 Some(Hint::DidYouMean(nearest.as_str().into()))
             }
-            QueryErrorKind::NotFound { name, available, .. } if !available.is_empty() => {
+            QueryErrorKind::NotFound { available, is_nearest, .. } if !available.is_empty() => {
                 let names = escape::name(available).into();
-                Some(match nearest(name, [available.as_str()]) {
-                    Some(_) => Hint::DidYouMean(names),
-                    None => Hint::Available { what: "available", names },
+                Some(if *is_nearest {
+                    Hint::DidYouMean(names)
+                } else {
+                    Hint::Available { what: "available", names }
                 })
             }
             QueryErrorKind::Refused { hint, .. } => Some(hint.clone().into()),
@@ -216,7 +222,7 @@ impl Diagnostic for QueryError {
     }
 }
 
-/// The known name nearest to an unknown one; `None` if none is near.
+/// The known name nearest to an unknown one, or the only one that it abbreviates; `None` if none is near.
 pub(crate) fn nearest<'w>(name: &str, known: impl IntoIterator<Item = &'w str>) -> Option<String> {
     let length = name.chars().count();
     // Quadratic in the length; names are short.
@@ -224,9 +230,23 @@ pub(crate) fn nearest<'w>(name: &str, known: impl IntoIterator<Item = &'w str>) 
         return None;
     }
     let most = (length / 3).max(1);
-    let similar = known.into_iter().filter(|other| other.chars().count().abs_diff(length) <= most);
-    let distances = similar.map(|other| (distance(name, other), other));
-    distances.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name.to_owned())
+    // `lat` is short for `latitude`, if it is short for nothing else.
+    let mut abbreviated = Vec::new();
+    let mut best: Option<(usize, &str)> = None;
+    for other in known {
+        if length >= ABBREVIATION_CHARS && other.len() > name.len() && other.starts_with(name) {
+            abbreviated.push(other);
+        }
+        if other.chars().count().abs_diff(length) <= most {
+            let found = (distance(name, other), other);
+            best = if found.0 <= most && best.is_none_or(|best| found < best) { Some(found) } else { best };
+        }
+    }
+    match (best, &abbreviated[..]) {
+        (Some((_, name)), _) => Some(name.to_owned()),
+        (None, [name]) => Some((*name).to_owned()),
+        _ => None,
+    }
 }
 
 /// The Damerau-Levenshtein distance: insertions, deletions, substitutions and transpositions.
@@ -265,6 +285,9 @@ mod tests {
         assert_eq!(nearest("datasett", known), Some("dataset".to_owned()));
         assert_eq!(nearest("selction", known), Some("selection".to_owned()));
         assert_eq!(nearest("fancy", known), None);
+        assert_eq!(nearest("lat", ["longitude", "latitude"]), Some("latitude".to_owned()));
+        assert_eq!(nearest("lat", ["latitude", "lateral"]), None);
+        assert_eq!(nearest("la", ["longitude", "latitude"]), None);
     }
 
     #[test]

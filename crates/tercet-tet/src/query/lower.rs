@@ -70,13 +70,17 @@ impl Query {
             let detail = "a negative step is not supported for `spill`".into();
             return Err(ErrorKind::Compute { dataset: dataset.name().into(), detail });
         }
-        let dims = dims(dataset, &resolved).map_err(Error::into_kind)?;
+        let dims = dims(dataset, &resolved, settings.as_reference).map_err(Error::into_kind)?;
         Ok(Request { dataset: *dataset, resolved, ops, dims, settings, weights: None })
     }
 }
 
 /// Dimensions of the result; of the selection without a reduction.
-fn dims(dataset: &Dataset<'_>, resolved: &Resolved) -> Result<Vec<crate::compute::Dim>, Error> {
+fn dims(
+    dataset: &Dataset<'_>,
+    resolved: &Resolved,
+    as_reference: bool,
+) -> Result<Vec<crate::compute::Dim>, Error> {
     let axes = resolved.selection.axes();
     let role = |axis| if resolved.dropped.contains(&axis) { Role::Reduced } else { Role::Kept };
     let kept: Vec<Role> = (0..axes.len()).map(role).collect();
@@ -85,13 +89,12 @@ fn dims(dataset: &Dataset<'_>, resolved: &Resolved) -> Result<Vec<crate::compute
         _ => &kept,
     };
     let by_labels = |axis: &usize| matches!(&roles[*axis], Role::Grouped(groups) if groups.size == 0);
-    let names: Vec<(usize, Vec<String>)> = (0..axes.len())
-        .filter(by_labels)
-        .filter_map(|axis| {
-            let labels = dataset.query_labels(axis)?;
-            let selected = super::resolve::selected(labels, axes[axis]).cloned();
-            Some((axis, groups_of(selected).1))
-        })
-        .collect();
+    let mut names: Vec<(usize, Vec<String>)> = Vec::new();
+    for axis in (0..axes.len()).filter(by_labels) {
+        if let Some(labels) = dataset.document_labels(axis, as_reference)? {
+            let selected = super::resolve::selected(&labels, axes[axis]).cloned();
+            names.push((axis, groups_of(selected).1));
+        }
+    }
     reduced_dims(dataset, axes, &resolved.reversed, roles, &names)
 }

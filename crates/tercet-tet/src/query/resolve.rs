@@ -6,6 +6,7 @@ mod roles;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tercet_core::tensor::{AxisSlice, IndexSlice, SelectionError};
@@ -53,6 +54,14 @@ struct Selected {
     single: Vec<usize>,
 }
 
+/// What differs between the queries of the reference and ours.
+#[derive(Clone, Copy, Debug)]
+struct Rules<'a> {
+    as_reference: bool,
+    /// Axes that are no dimensions of the result, because a single position of them is selected.
+    dropped: &'a [usize],
+}
+
 /// The fill value of a dataset; `None` if there is none, or if it is no number.
 pub(crate) fn fill_value_of(dataset: &Dataset<'_>) -> Option<Scalar> {
     Fill::for_dataset(dataset).value().ok().flatten()
@@ -65,8 +74,11 @@ impl Query {
         let selected = self.resolve_selection(dataset, as_reference)?;
         let selection = selected.selection;
         let fill = Fill::for_dataset(dataset);
-        let operation = self.resolve_operation(dataset, &selection, &fill)?;
-        let positions = self.resolve_label_filter(dataset, &selection)?;
+        // The reference knows slices only, which keep their axes.
+        let dropped = if as_reference { Vec::new() } else { selected.single };
+        let rules = Rules { as_reference, dropped: &dropped };
+        let operation = self.resolve_operation(dataset, &selection, &fill, rules)?;
+        let positions = self.resolve_label_filter(dataset, &selection, as_reference)?;
         let group_count = self.flat.group_by.as_ref().and(operation.as_ref()).map(|operation| {
             let shape = operation.output_shape(&selection.shape());
             shape.into_iter().fold(1, u64::saturating_mul)
@@ -76,8 +88,7 @@ impl Query {
         Ok(Resolved {
             filter,
             reversed: selected.reversed,
-            // The reference knows slices only, which keep their axes.
-            dropped: if as_reference { Vec::new() } else { selected.single },
+            dropped,
             fill: self.needed_fill(&fill, dataset)?,
             values: Values::default(),
             selection,
@@ -131,8 +142,8 @@ impl Query {
                         axis += shape.len() - count;
                         continue;
                     }
-                    slices[axis] =
-                        self.resolve_entry(dataset, axis, entry, (&selection.element(number), true))?;
+                    let path = selection.element(number);
+                    slices[axis] = self.resolve_entry(dataset, axis, entry, (&path, true), as_reference)?;
                     axis += 1;
                 }
             }
@@ -146,7 +157,7 @@ impl Query {
                         return Err(self.source.error(&path, QueryErrorKind::Invalid { detail }).into());
                     }
                     seen.push(axis);
-                    slices[axis] = self.resolve_entry(dataset, axis, entry, (&path, false))?;
+                    slices[axis] = self.resolve_entry(dataset, axis, entry, (&path, false), as_reference)?;
                 }
             }
         }
@@ -165,12 +176,13 @@ impl Query {
         axis: usize,
         entry: &AxisEntry,
         (path, in_list): (&str, bool),
+        as_reference: bool,
     ) -> Result<Entry, ErrorKind> {
         let extent = dataset.shape()[axis];
         let invalid = |detail: String| self.source.error(path, QueryErrorKind::Invalid { detail });
         let labels = match entry {
             AxisEntry::Object(object) if !object.has_labels() => {
-                return Ok(self.resolve_slice(dataset, axis, object, path)?);
+                return self.resolve_slice(dataset, axis, object, path, as_reference);
             }
             AxisEntry::Object(object) => {
                 if let Some(label) = &object.nearest {
@@ -218,24 +230,26 @@ impl Query {
         axis: usize,
         slice: &AxisObject,
         path: &str,
-    ) -> Result<Entry, QueryError> {
+        as_reference: bool,
+    ) -> Result<Entry, ErrorKind> {
         let extent = dataset.shape()[axis];
         let is_negative = |number: &Nullable<Position>| number.0.is_some_and(|number| number.0 < 0);
         if [&slice.start, &slice.stop, &slice.step].into_iter().any(is_negative) {
             let invalid = |detail: String| self.source.error(path, QueryErrorKind::Invalid { detail });
             if slice.start_label.0.is_some() || slice.stop_label.0.is_some() {
-                return Err(invalid("has both labels and negative numbers".to_owned()));
+                return Err(invalid("has both labels and negative numbers".to_owned()).into());
             }
             let number = |number: &Nullable<Position>| number.0.map(Position::to_i64);
             let (start, stop) = (number(&slice.start), number(&slice.stop));
             let step = number(&slice.step).unwrap_or(1);
             let slice = IndexSlice { start, stop, step, is_single: false };
-            return Entry::resolve(slice, axis, extent).map_err(|error| invalid(error.to_string()));
+            return Ok(Entry::resolve(slice, axis, extent).map_err(|error| invalid(error.to_string()))?);
         }
         let unsigned =
             |number: &Nullable<Position>| number.0.map(|number| u64::try_from(number.0).unwrap_or(u64::MAX));
         let label = |name: &str, label: &Option<String>| {
-            let find = |label: &String| self.position_of(dataset, axis, label, &format!("{path}.{name}"));
+            let path = format!("{path}.{name}");
+            let find = |label: &String| self.position_of(dataset, axis, label, &path, as_reference);
             label.as_ref().map(find).transpose()
         };
         let start = label("start_label", &slice.start_label.0)?;
@@ -245,7 +259,7 @@ impl Query {
         let start = start.or(unsigned(&slice.start)).unwrap_or(0);
         let stop = stop.or(unsigned(&slice.stop));
         let beyond = |name: &str, detail: String| {
-            Err(self.source.error(&format!("{path}.{name}"), QueryErrorKind::Invalid { detail }))
+            Err(self.source.error(&format!("{path}.{name}"), QueryErrorKind::Invalid { detail }).into())
         };
         if start >= extent {
             return beyond(start_key, format!("is {start}, but axis {axis} has {extent} positions"));
@@ -266,22 +280,37 @@ impl Query {
         axis: usize,
         label: &str,
         path: &str,
-    ) -> Result<u64, QueryError> {
-        let labels = self.labels(dataset, axis, path)?;
+        as_reference: bool,
+    ) -> Result<u64, ErrorKind> {
+        let labels = self.labels(dataset, axis, path, as_reference)?;
         let position = labels.iter().position(|other| other == label);
-        position.map(|position| position as u64).ok_or_else(|| self.no_such_label(dataset, axis, label, path))
+        let missing = || self.no_such_label(dataset, axis, (label, &labels), path).into();
+        position.map(|position| position as u64).ok_or_else(missing)
     }
 
     /// The labels of an axis; an error without labels.
-    fn labels<'d>(&self, dataset: &Dataset<'d>, axis: usize, path: &str) -> Result<&'d [String], QueryError> {
-        dataset.query_labels(axis).ok_or_else(|| {
+    fn labels<'d>(
+        &self,
+        dataset: &Dataset<'d>,
+        axis: usize,
+        path: &str,
+        as_reference: bool,
+    ) -> Result<Cow<'d, [String]>, ErrorKind> {
+        let labels = dataset.document_labels(axis, as_reference).map_err(Error::into_kind)?;
+        labels.ok_or_else(|| {
             let detail = format!("needs labels, but {} has none", describe_axis(dataset, axis));
-            self.source.error(path, QueryErrorKind::Invalid { detail })
+            self.source.error(path, QueryErrorKind::Invalid { detail }).into()
         })
     }
 
-    fn no_such_label(&self, dataset: &Dataset<'_>, axis: usize, label: &str, path: &str) -> QueryError {
-        let labels = dataset.query_labels(axis).unwrap_or_default().iter().map(String::as_str);
+    fn no_such_label(
+        &self,
+        dataset: &Dataset<'_>,
+        axis: usize,
+        (label, labels): (&str, &[String]),
+        path: &str,
+    ) -> QueryError {
+        let labels = labels.iter().map(String::as_str);
         let what = match dataset.axis_name(axis) {
             Some(name) => format!("axis `{}` has no label", escape::name(name)),
             None => format!("axis {axis} has no label"),
@@ -293,16 +322,17 @@ impl Query {
         &self,
         dataset: &Dataset<'_>,
         selection: &Selection,
-    ) -> Result<Option<Positions>, QueryError> {
+        as_reference: bool,
+    ) -> Result<Option<Positions>, ErrorKind> {
         let Some(filter) = &self.flat.label_filter else { return Ok(None) };
         let axis = self.resolve_axis(dataset, &filter.value.axis, &filter.member("axis"))?;
         let label = &filter.value.eq;
-        let labels = self.labels(dataset, axis, &filter.member("axis"))?;
+        let labels = self.labels(dataset, axis, &filter.member("axis"), as_reference)?;
         if !labels.contains(label) {
-            return Err(self.no_such_label(dataset, axis, label, &filter.member("eq")));
+            return Err(self.no_such_label(dataset, axis, (label, &labels), &filter.member("eq")).into());
         }
         let counts: Arc<[bool]> =
-            selected(labels, selection.axes()[axis]).map(|other| other == label).collect();
+            selected(&labels, selection.axes()[axis]).map(|other| other == label).collect();
         Ok(Some(Positions { axis, counts }))
     }
 
@@ -316,7 +346,7 @@ impl Query {
         let rank = dataset.shape().len();
         let number = match token {
             AxisToken::Number(number) => Some(*number),
-            AxisToken::Text(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+            AxisToken::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 // A number that overflows is beyond every rank.
                 Some(text.parse().unwrap_or(u64::MAX))
             }
@@ -377,7 +407,8 @@ impl Query {
         dataset: &Dataset<'_>,
         selection: &Selection,
         fill: &Fill<'_>,
-    ) -> Result<Option<Operation>, QueryError> {
+        rules: Rules<'_>,
+    ) -> Result<Option<Operation>, ErrorKind> {
         let Some(written) = &self.flat.operation else { return Ok(None) };
         let kind = match written.value.kind {
             Kind::NullCount { fill: None } => {
@@ -394,13 +425,13 @@ impl Query {
             && let Some(dtype) = dataset.element().filter(|dtype| !is_float(*dtype))
         {
             let detail = format!("needs a dataset of type `f16`, `f32` or `f64`, but this one is `{dtype}`");
-            return Err(self.source.key_error(&written.key, QueryErrorKind::Invalid { detail }));
+            return Err(self.source.key_error(&written.key, QueryErrorKind::Invalid { detail }).into());
         }
         let listed = self.resolve_axes(dataset, &written.value.axes, &written.key)?;
         if let Kind::Covariance | Kind::Correlation = kind {
             self.check_table(selection, &listed, &written.key)?;
         }
-        let (axes, roles) = self.resolve_roles(dataset, selection, listed, fill)?;
+        let (axes, roles) = self.resolve_roles(dataset, selection, listed, fill, rules)?;
         Ok(Some(Operation { kind, axes, roles }))
     }
 

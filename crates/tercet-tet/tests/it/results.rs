@@ -375,6 +375,74 @@ fn documents_drop_the_same_axes() {
     assert_eq!((grouped.arrays[0].shape(), grouped.single.len()), (vec![1], 0));
 }
 
+/// Documents name axes, labels and groups as the command line does.
+#[test]
+fn documents_name_any_axis_and_coordinate() {
+    let (row, column) = ("2d row", "x.y (näme), a name of more than thirty-two bytes");
+    let mut layout = Layout::new();
+    let v = layout.dataset("v", ElementType::F64, [3, 3], [2, 3]).unwrap();
+    layout.dims(v, [row, column]).unwrap();
+    layout.labels(v, column, ["a", "b", "c"].map(str::to_owned).to_vec()).unwrap();
+    let rows = layout.dataset(row, ElementType::F32, [3], [3]).unwrap();
+    layout.dims(rows, [row]).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    let values: Vec<f64> = (0..9).map(f64::from).collect();
+    writer.array(v, TensorView::from_slice(&[3, 3], &values).unwrap()).unwrap();
+    writer.array(rows, TensorView::from_slice(&[3], &[60.5f32, 50.0, 60.5]).unwrap()).unwrap();
+    let file = File::from_bytes("names", writer.finish().unwrap().output).unwrap();
+    let select = file.dataset("v").unwrap().select();
+    let json = |results: tercet_tet::Results| serde_json::to_value(results).unwrap();
+    let typed = |reduce: Reduce<'_>| json(reduce.request().unwrap().results(&NoProgress).unwrap());
+    let run = |members: serde_json::Value| {
+        let mut document = serde_json::json!({ "dataset": "v" });
+        document.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        let query = Query::parse(&document.to_string(), Syntax::Json).unwrap();
+        query.request(&file)?.results(&NoProgress).map(json)
+    };
+    let document = |members| run(members).unwrap();
+    let all = [0usize; 0];
+    assert_eq!(document(serde_json::json!({ "mean": [row] })), typed(select.mean([row])));
+    assert_eq!(document(serde_json::json!({ "mean": [row, column] })), typed(select.mean(all)));
+    assert_eq!(document(serde_json::json!({ "mean": ["1"] })), typed(select.mean([column])));
+    // Labels of the coordinate dataset.
+    let filtered = document(serde_json::json!({ "sum": [], "label_filter": { "axis": row, "eq": "60.5" } }));
+    assert_eq!((&filtered["values"], &filtered["elements"]), (&24.0.into(), &6.into()));
+    let part = serde_json::json!({ "sum": [], "selection": [{ "start_label": "50" }, {}] });
+    assert_eq!(document(part)["values"], 33.0);
+    let groups = serde_json::json!({ "sum": [], "group_by": { "by": "labels", "axes": [row] } });
+    let grouped = select.sum([column]).group_by(Group::labels(row, str::to_owned));
+    assert_eq!(document(groups.clone()), typed(grouped));
+    assert_eq!(document(groups)["coords"][row], serde_json::json!([60.5, 50]));
+    // The labels of one axis are not those of another of the same length.
+    let wrong = run(serde_json::json!({ "sum": [], "label_filter": { "axis": row, "eq": "a" } }));
+    let wrong = wrong.unwrap_err().to_string();
+    assert!(wrong.contains("axis `2d row` has no label `a`"), "{wrong}");
+    // An axis of a single label is neither a group nor a dimension.
+    let single = serde_json::json!({ "mean": [], "group_by": [row], "selection": { column: "b" } });
+    let named = serde_json::json!({ "mean": [column], "group_by": [row], "selection": { column: "b" } });
+    let expected = typed(select.clone().sel(column, "b").unwrap().mean([column]));
+    assert_eq!((document(single), document(named)), (expected.clone(), expected));
+}
+
+/// Every axis but that of the groups is listed, or a single label of it is selected.
+#[test]
+fn groups_of_documents_need_no_single_axes() {
+    let file = sample();
+    let document = |selection: &str| {
+        let document =
+            format!(r#"{{"dataset": "t", "selection": {selection}, "mean": ["lon"], "group_by": ["time"]}}"#);
+        Query::parse(&document, Syntax::Json).unwrap()
+    };
+    let query = document(r#"{"lat": 80}"#);
+    let found = query.request(&file).unwrap().results(&NoProgress).unwrap();
+    let select = file.dataset("t").unwrap().select().sel("lat", 80.0).unwrap();
+    let expected = select.mean(["lon"]).request().unwrap().results(&NoProgress).unwrap();
+    assert_eq!(serde_json::to_value(found).unwrap(), serde_json::to_value(expected).unwrap());
+    let range = document(r#"{"lat": {"from": 80, "to": 80}}"#);
+    assert!(range.request(&file).is_err());
+    assert!(query.request_with(&file, &RunOptions::new().with_reference(true)).is_err());
+}
+
 #[test]
 fn histograms_count_nan_apart() {
     let mut values = vec![1.0f32; 12 * 3 * 2];

@@ -92,11 +92,7 @@ fn invalid_axes_are_rejected_at_their_position() {
         (json!(-1), "mean"),
         (json!(1.0), "mean"),
         (json!(""), "mean"),
-        (json!("+1"), "mean"),
-        (json!(" 0"), "mean"),
-        (json!("0x"), "mean"),
-        (json!("é"), "mean"),
-        (json!("a".repeat(33)), "mean"),
+        (json!("a".repeat(1025)), "mean"),
         (json!({"axis": 0, "axes": [1]}), "mean"),
         (json!({"axis": null}), "mean.axis"),
         (json!({"axis": {"axis": 0}}), "mean.axis"),
@@ -104,10 +100,20 @@ fn invalid_axes_are_rejected_at_their_position() {
         (json!([0, [1]]), "mean[1]"),
         (json!([0, null]), "mean[1]"),
         (json!([0, 2.5]), "mean[1]"),
-        (json!({"axes": ["a", "b c"]}), "mean.axes[1]"),
+        (json!({"axes": ["a", ""]}), "mean.axes[1]"),
         (json!([0, 1, 2, 3, 4, 5, 6, 7, 8]), "mean"),
     ] {
         assert_eq!(refused(&json!({"mean": value})).0, key, "{value}");
+    }
+}
+
+/// Imported files have such names.
+#[test]
+fn every_text_is_a_name_of_an_axis() {
+    for name in ["+1", " 0", "0x", "é", "b c", "x.y", &"a".repeat(1024)] {
+        for axes in [json!(name), json!([0, name]), json!({ "axis": name })] {
+            assert!(query(&json!({ "mean": axes })).is_ok(), "{name}");
+        }
     }
 }
 
@@ -271,7 +277,7 @@ fn keywords_are_chosen_from_a_list() {
         (
             json!({"transform": {"method": "l1"}, "write": "side"}),
             "write",
-            "available: ram, spill, switch, sidecar",
+            "did you mean `sidecar`?",
         ),
         (
             json!({"transform": {"method": "l1"}, "write": {"target": "rum"}}),
@@ -286,7 +292,7 @@ fn keywords_are_chosen_from_a_list() {
         (
             json!({"sum": [], "window": {"axis": 0, "size": 2, "mode": "roll"}}),
             "window.mode",
-            "available: bins, rolling",
+            "did you mean `rolling`?",
         ),
         (
             json!({"sum": [], "window": {"axis": 0, "size": 2, "mode": "bins", "pad": "zero"}}),

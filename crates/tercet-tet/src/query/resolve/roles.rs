@@ -6,8 +6,9 @@ mod tests;
 use tercet_core::Selection;
 
 use super::fill::{self, Fill};
-use super::{describe_axis, is_float, selected};
+use super::{Rules, describe_axis, is_float, selected};
 use crate::compute::{WindowSpan, groups_of};
+use crate::error::ErrorKind;
 use crate::file::Dataset;
 use crate::query::Query;
 use crate::query::document::{BinAlign, GroupBy, Mode, Pad, Window};
@@ -24,18 +25,19 @@ impl Query {
         selection: &Selection,
         listed: Vec<usize>,
         fill: &Fill<'_>,
-    ) -> Result<(Vec<usize>, Vec<Role>), QueryError> {
+        rules: Rules<'_>,
+    ) -> Result<(Vec<usize>, Vec<Role>), ErrorKind> {
         if let Some(group_by) = &self.flat.group_by {
-            return self.grouped(dataset, selection, listed, group_by);
+            return self.grouped(dataset, selection, listed, group_by, rules);
         }
         if let Some(window) = &self.flat.window {
-            return self.windowed(dataset, selection, listed, window, fill);
+            return Ok(self.windowed(dataset, selection, listed, window, fill)?);
         }
         let rank = dataset.shape().len();
-        if listed.len() == rank {
+        if listed.len() == rank && rules.as_reference {
             let reason =
                 QueryErrorKind::refused("lists every axis of the dataset", "use `[]` to reduce all of them");
-            return Err(self.source.error(self.operation_key(), reason));
+            return Err(self.source.error(self.operation_key(), reason).into());
         }
         let reduced = |axis: usize| listed.is_empty() || listed.contains(&axis);
         let roles = (0..rank).map(|axis| if reduced(axis) { Role::Reduced } else { Role::Kept }).collect();
@@ -52,31 +54,33 @@ impl Query {
         selection: &Selection,
         listed: Vec<usize>,
         group_by: &At<GroupBy>,
-    ) -> Result<(Vec<usize>, Vec<Role>), QueryError> {
+        rules: Rules<'_>,
+    ) -> Result<(Vec<usize>, Vec<Role>), ErrorKind> {
         let rank = dataset.shape().len();
         let path = if group_by.value.by_labels { group_by.member("axes") } else { group_by.key.clone() };
         let groups = self.resolve_axes(dataset, &group_by.value.axes, &path)?;
         if groups.len() == rank {
             let reason = QueryErrorKind::invalid("lists every axis, but must leave one for the operation");
-            return Err(self.source.error(&path, reason));
+            return Err(self.source.error(&path, reason).into());
         }
         if let Some(number) = listed.iter().position(|axis| groups.contains(axis)) {
             let detail = format!("{} is in `group_by` as well", describe_axis(dataset, listed[number]));
             let path = self.source.axis_path(self.operation_key(), number);
-            return Err(self.source.error(&path, QueryErrorKind::Invalid { detail }));
+            return Err(self.source.error(&path, QueryErrorKind::Invalid { detail }).into());
         }
         let others: Vec<usize> = (0..rank).filter(|axis| !groups.contains(axis)).collect();
-        if !listed.is_empty() && listed.len() != others.len() {
+        let is_listed = |axis: &usize| listed.contains(axis) || rules.dropped.contains(axis);
+        if !listed.is_empty() && !others.iter().all(is_listed) {
             let detail = "must list every axis that is not in `group_by`";
-            return Err(self
-                .source
-                .error(self.operation_key(), QueryErrorKind::refused(detail, "or none of them, `[]`")));
+            let reason = QueryErrorKind::refused(detail, "or none of them, `[]`");
+            return Err(self.source.error(self.operation_key(), reason).into());
         }
         let mut roles = vec![Role::Reduced; rank];
         for (number, &axis) in groups.iter().enumerate() {
             roles[axis] = if group_by.value.by_labels {
-                let labels = self.labels(dataset, axis, &self.source.axis_path(&path, number))?;
-                Role::Grouped(groups_of(selected(labels, selection.axes()[axis]).cloned()).0)
+                let path = self.source.axis_path(&path, number);
+                let labels = self.labels(dataset, axis, &path, rules.as_reference)?;
+                Role::Grouped(groups_of(selected(&labels, selection.axes()[axis]).cloned()).0)
             } else {
                 Role::Kept
             };
