@@ -236,7 +236,7 @@ impl Request<'_> {
         let values = match op {
             Kind::ArgMin | Kind::ArgMax => {
                 let indices = tensor.into_vec::<i64>().unwrap_or_default();
-                ResultValues::Positions(positions::positions(self, &indices, &dims)?)
+                ResultValues::Positions(positions::positions(self, &indices)?)
             }
             Kind::AllFinite | Kind::AnyNan | Kind::AnyInf => self.flags(tensor)?,
             Kind::Histogram { range, .. } => {

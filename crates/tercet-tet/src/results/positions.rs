@@ -1,7 +1,7 @@
 //! Positions of minima and maxima as coordinates of the reduced axes.
 
-use super::{Request, ResultDim, axis_title};
-use crate::compute::Coordinates;
+use super::{Request, axis_title};
+use crate::compute::{Coordinates, Reduced};
 use crate::error::Error;
 use crate::query::resolved::Role;
 
@@ -31,12 +31,16 @@ impl AxisPositions {
     }
 }
 
+impl Request<'_> {
+    /// The positions of a result of `arg_min` or `arg_max` on each reduced axis, with their coordinates. Positions within groups
+    /// are an error.
+    pub fn positions(&self, reduced: &Reduced) -> Result<Vec<AxisPositions>, Error> {
+        positions(self, reduced.tensor.as_slice::<i64>().unwrap_or_default())
+    }
+}
+
 /// Splits flat indices among the reduced axes, and looks their coordinates up.
-pub(super) fn positions(
-    request: &Request<'_>,
-    indices: &[i64],
-    dims: &[ResultDim],
-) -> Result<Vec<AxisPositions>, Error> {
+pub(super) fn positions(request: &Request<'_>, indices: &[i64]) -> Result<Vec<AxisPositions>, Error> {
     let Some(operation) = &request.resolved.operation else { return Ok(Vec::new()) };
     let slices = request.resolved.selection.axes();
     let mut found = Vec::new();
@@ -57,7 +61,8 @@ pub(super) fn positions(
         }
         // The number of results after a dimension.
         let number = request.output_axes().iter().position(|&other| other == axis);
-        let below: u64 = number.map_or(1, |number| dims[number + 1..].iter().map(|dim| dim.len).product());
+        let below: u64 =
+            number.map_or(1, |number| request.dims[number + 1..].iter().map(|dim| dim.len).product());
         let place = |(result, &index): (usize, &i64)| -> i64 {
             let Ok(index) = u64::try_from(index) else { return -1 };
             let within = index / stride % extent;

@@ -99,12 +99,13 @@ fn quiet_prints_one_line_per_result_kind() {
         ),
         (
             r#"{"dataset":"t2m","arg_min":0}"#,
-            "dataset=t2m status=ok op=arg_min axes=[0] reduced_shape=6 values=[0,0,0,0,0,0] elements=24 \
-             memory_strategy=streaming_fold",
+            "dataset=t2m status=ok op=arg_min axes=[0] reduced_shape=6 values=[0,0,0,0,0,0] \
+             at=[(time=0),(time=0),(time=0),(time=0),(time=0),(time=0)] elements=24 memory_strategy=streaming_fold",
         ),
         (
             r#"{"dataset":"t2m","arg_max":[]}"#,
-            "dataset=t2m status=ok op=arg_max argmax_index=23 elements=24 memory_strategy=streaming_fold",
+            "dataset=t2m status=ok op=arg_max argmax_index=23 at=[(time=3,station=F)] elements=24 \
+             memory_strategy=streaming_fold",
         ),
         (
             r#"{"dataset":"t2m","any_nan":1}"#,

@@ -6,7 +6,7 @@ use tercet::core::escape;
 use tercet::tet::{Op, Outcome, QueryResult, ReadPlan, Request};
 
 use super::result::{Context, List, Operation, Results, extents};
-use super::text::written;
+use super::text::{named_positions, written};
 use crate::render::rounded;
 
 /// Numbers printed of a result.
@@ -72,6 +72,10 @@ fn computed(
                 words.push(format!("values={}", arrays(operation, &results)));
             }
             None => words.push(scalars(operation, &results)),
+        }
+        if let Some(named) = named_positions(request, outcome, (",", VALUES)) {
+            let len = results.values.first().map_or(0, |(_, list)| list.len());
+            words.push(format!("at={}", list(named.iter().map(|position| format!("({position})")), len)));
         }
         words.push(format!("elements={}", results.elements));
         words.extend((results.skipped > 0).then(|| format!("skipped={}", results.skipped)));

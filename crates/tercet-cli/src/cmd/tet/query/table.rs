@@ -121,13 +121,16 @@ fn print_result(
     let Some(results) = Results::new(request, outcome) else { return Ok(()) };
     let shape = results.shape.as_ref().map(|shape| format!(" (reduced_shape={})", extents(shape)));
     out.line(paint(HEADING, format_args!("result{}:", shape.unwrap_or_default())))?;
-    let tables = text::result_tables(request, operation, &results, rounded);
+    let tables = text::result_tables((request, outcome), operation, &results, rounded);
     if !tables.is_empty() {
         return tables.into_iter().try_for_each(|table| text::print_table(table, out));
     }
     let mut table = Table::new(&["field", ">value"]);
     for (name, list) in &results.values {
         table.row([(*name).to_owned(), list.text(0, rounded).unwrap_or_default()]);
+    }
+    for position in text::named_positions(request, outcome, (", ", 1)).into_iter().flatten() {
+        table.row(["at".to_owned(), position]);
     }
     table.row(["elements".to_owned(), results.elements.to_string()]);
     if let Some(groups) = request.group_count() {

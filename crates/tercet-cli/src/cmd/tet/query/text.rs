@@ -152,7 +152,7 @@ fn print_result(
         }
     }
     let heading = paint(HEADING, heading);
-    let tables = result_tables(request, operation, &results, significant);
+    let tables = result_tables((request, outcome), operation, &results, significant);
     if !tables.is_empty() {
         out.line(format_args!("{heading}:"))?;
         return tables.into_iter().try_for_each(|table| print_table(table, out));
@@ -184,27 +184,39 @@ fn named_position(heads: &[Head], index: usize) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Indices among the reduced axes as text: `17 (station=B)`. Indices in windows have no labels.
-fn positions(request: &Request<'_>, operation: &Operation, list: List<'_>) -> Vec<String> {
-    let reduced = operation.axis_numbers();
-    let has_parts = request.group_count().is_some() || request.window_count().is_some();
-    let heads: Vec<Head> = selection_heads(request)
-        .into_iter()
-        .enumerate()
-        .filter(|(axis, _)| reduced.contains(axis) && !has_parts)
-        .map(|(_, head)| head)
-        .collect();
-    let text = |at| match list.index(at) {
-        None => "none".to_owned(),
-        Some(index) if heads.is_empty() => index.to_string(),
-        Some(index) => format!("{index} ({})", named_position(&heads, index)),
+/// The coordinates of the first results of `arg_min` or `arg_max`: `time=2024-01-03,station=B`. `None` for other operations, and
+/// for positions within groups, which have none.
+pub(super) fn named_positions(
+    request: &Request<'_>,
+    outcome: &Outcome,
+    (separator, most): (&str, usize),
+) -> Option<Vec<String>> {
+    let Computed::Reduced(reduced) = &outcome.computed else { return None };
+    let first = reduced.first().filter(|first| matches!(first.op, Op::ArgMin | Op::ArgMax))?;
+    let axes = request.positions(first).ok()?;
+    let count = axes.first()?.indices.len();
+    let named = |at| {
+        let parts = axes.iter().filter_map(|axis| {
+            Some(format!("{}={}", escape::name(&axis.axis), escape::name(&axis.text(at)?)))
+        });
+        parts.collect::<Vec<_>>().join(separator)
+    };
+    Some((0..count.min(most)).map(named).collect())
+}
+
+/// Indices among the reduced axes as text: `17 (station=B)`.
+fn positions(named: Option<&[String]>, list: List<'_>) -> Vec<String> {
+    let text = |at| match (list.index(at), named.and_then(|named| named.get(at))) {
+        (None, _) => "none".to_owned(),
+        (Some(index), None) => index.to_string(),
+        (Some(index), Some(named)) => format!("{index} ({named})"),
     };
     (0..list.len()).map(text).collect()
 }
 
 /// The array results as tables.
 pub(super) fn result_tables(
-    request: &Request<'_>,
+    (request, outcome): (&Request<'_>, &Outcome),
     operation: &Operation,
     results: &Results<'_>,
     write: Write,
@@ -227,11 +239,10 @@ pub(super) fn result_tables(
             tables(&both, &results.values, write)
         }
         (Op::ArgMin | Op::ArgMax, Some(_), _) if !operation.axes.is_empty() => {
-            let texts: Vec<(&str, Vec<String>)> = results
-                .values
-                .iter()
-                .map(|(name, list)| (*name, positions(request, operation, *list)))
-                .collect();
+            let named = named_positions(request, outcome, (", ", usize::MAX));
+            let named = named.as_deref();
+            let texts: Vec<(&str, Vec<String>)> =
+                results.values.iter().map(|(name, list)| (*name, positions(named, *list))).collect();
             let lists: Vec<_> = texts.iter().map(|(name, texts)| (*name, List::Texts(texts))).collect();
             tables(&heads(), &lists, write)
         }
