@@ -394,7 +394,12 @@ impl<'f> Select<'f> {
         let slice = self.axes[axis];
         if start >= stop || stop > slice.count() || step == 0 {
             let count = slice.count();
-            let detail = format!("positions {start}..{stop} of axis {axis}, of which {count} are selected");
+            let axis = self.axis_text(axis);
+            let detail = if start >= stop || step == 0 {
+                format!("axis {axis}: the selection has no positions")
+            } else {
+                format!("axis {axis}: the selection ends at {stop}, but there are {count} positions")
+            };
             return Err(self.refuse(&detail));
         }
         // In the order of the dataset.

@@ -387,7 +387,9 @@ impl Coordinates {
         match nearest {
             Some((place, distance)) if tolerance.is_none_or(|tolerance| distance <= tolerance) => Ok(place),
             Some((place, distance)) => {
-                Err(LabelError::TooFar { label: label.to_string(), nearest: self.text(place), distance })
+                let unit = if matches!(self.values, CoordinateValues::Times(_)) { " s" } else { "" };
+                let (label, nearest) = (label.to_string(), self.text(place));
+                Err(LabelError::TooFar { label, nearest, distance, unit })
             }
             None => Err(LabelError::NotFound { label: label.to_string(), nearest: None }),
         }
@@ -618,6 +620,8 @@ pub(crate) enum LabelError {
         label: String,
         nearest: String,
         distance: f64,
+        /// `s` of times.
+        unit: &'static str,
     },
     WrongKind {
         label: String,
@@ -663,9 +667,9 @@ impl fmt::Display for LabelError {
                     None => Ok(()),
                 }
             }
-            Self::TooFar { label, nearest, distance } => {
+            Self::TooFar { label, nearest, distance, unit } => {
                 let (label, nearest) = (escape::name(label), escape::name(nearest));
-                write!(f, "no label near `{label}`: the nearest, `{nearest}`, is {distance} away")
+                write!(f, "no label near `{label}`: the nearest, `{nearest}`, is {distance}{unit} away")
             }
             Self::WrongKind { label, expected } => {
                 write!(
@@ -791,7 +795,8 @@ mod tests {
         let nearest = LabelSelection::Nearest { label: "2024-06-20".into(), tolerance: None };
         assert_eq!(time.find(&nearest), Ok((2, 3)));
         let near = LabelSelection::Nearest { label: "2024-06-20".into(), tolerance: Some(3600.0) };
-        assert!(matches!(time.find(&near), Err(LabelError::TooFar { .. })));
+        let error = time.find(&near).unwrap_err().to_string();
+        assert!(error.ends_with("the nearest, `2024-06-30T18:00`, is 928800 s away"), "{error}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use tercet_core::num::counted;
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::{AxisSlice, FromVecError, Scalar};
 use tercet_core::{Shape, Tensor};
@@ -402,8 +403,12 @@ fn windowed(select: &Select<'_>, axis: usize, window: &Window) -> Result<Role, E
     let count = select.axes[axis].count();
     let span = &window.span;
     if span.size == 0 || span.size > count || span.step == 0 {
-        let (size, step) = (span.size, span.step);
-        let detail = format!("windows of {size} positions, step {step}, on axis {axis} of {count} positions");
+        let detail = if span.size == 0 || span.step == 0 {
+            "size and step of windows must be at least 1".to_owned()
+        } else {
+            let (size, axis) = (span.size, select.axis_text(axis));
+            format!("windows of {size} positions are longer than axis {axis}: {}", counted(count, "position"))
+        };
         return Err(select.refuse(&detail));
     }
     let most = (select.dataset.file.options.limits.table_bytes / 4).min(u32::MAX.into());

@@ -123,6 +123,19 @@ const NAMED: [Kind; 21] = [
     Kind::Median,
 ];
 
+impl Kind {
+    /// The names of the reductions without parameters, for lists of them.
+    pub const NAMES: [&'static str; NAMED.len()] = {
+        let mut names = [""; NAMED.len()];
+        let mut number = 0;
+        while number < NAMED.len() {
+            names[number] = NAMED[number].key();
+            number += 1;
+        }
+        names
+    };
+}
+
 impl std::str::FromStr for Kind {
     type Err = UnknownOp;
 

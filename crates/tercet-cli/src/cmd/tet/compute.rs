@@ -135,7 +135,9 @@ fn run_ops(args: &Args, mut ops: Vec<Op>, out: &mut Ui) -> Result<Outcome, Failu
             let failure = Failure::request(format!("`--ops`: {unknown}"));
             match &unknown.nearest {
                 Some(nearest) => failure.with_hint(format!("did you mean `{nearest}`?")),
-                None => failure,
+                None if matches!(&*unknown.name, "quantile" | "histogram") => failure
+                    .with_hint(format!("write `quantile_0.9` for a quantile, or use `tet {}`", unknown.name)),
+                None => failure.with_hint(format!("operations: {}", Op::NAMES.join(", "))),
             }
         })?;
         if !ops.contains(&op) {

@@ -58,7 +58,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let keys = removed.iter().map(String::as_str);
     let of = name.map_or_else(|| "file".to_owned(), |name| format!("`{}`", escape::name(name)));
     let labels: Vec<String> = args.labels.iter().map(|axis| format!("labels of {axis}")).collect();
-    let line = format!("{of}: removed {}", quoted(keys.clone().chain(labels.iter().map(String::as_str))));
+    let mut what: Vec<String> = keys.clone().map(|key| quoted([key])).collect();
+    if !args.labels.is_empty() {
+        what.push(format!("labels of {}", quoted(args.labels.iter().map(String::as_str))));
+    }
+    let line = format!("{of}: removed {}", what.join(", "));
     let params =
         keys.chain(labels.iter().map(String::as_str)).map(|key| (key.to_owned(), "removed".to_owned()));
     let row = history("unset", name.unwrap_or("file"), params);

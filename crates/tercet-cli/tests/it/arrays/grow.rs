@@ -235,7 +235,8 @@ fn names_and_labels_are_changed() {
         "{}",
         note.err
     );
-    dir.ok("unset a.tet grp/t2m --labels t");
+    let unset = dir.ok("unset a.tet grp/t2m --labels t");
+    assert!(unset.out.starts_with("a.tet: `grp/t2m`: removed labels of `t`, "), "{}", unset.out);
     assert!(dir.open("a.tet").dataset("grp/t2m").unwrap().labels(0).is_none());
     assert_eq!(values(&dir, "a.tet", "grp/t2m").len(), 24);
     assert_eq!(dir.ok("verify --deep a.tet").code, 0);

@@ -132,7 +132,12 @@ fn an_unknown_dataset_is_8() {
         ("mean f.tet t --group-by time.week", "unknown part of a time `week`"),
         ("mean f.tet t --group-by lon.month", "its coordinates are not times"),
         ("mean f.tet t --rolling time=x", "invalid number of positions `x`"),
-        ("mean f.tet t --rolling time=3", "windows of 3 positions"),
+        ("mean f.tet t --rolling time=3", "windows of 3 positions are longer than axis `time`: 2 positions"),
+        ("mean f.tet t --rolling time=0", "size and step of windows must be at least 1"),
+        ("mean f.tet t --isel lat=1:1", "axis `lat`: the selection has no positions"),
+        ("mean f.tet t --ops histogram", "use `tet histogram`"),
+        ("mean f.tet t --ops maximum", "operations: sum, mean, min, max,"),
+        ("mean f.tet t --sel time=~2024-02-02 --tolerance 60", "is 43200 s away"),
         ("mean f.tet t --rolling time=2 --group-by time.month", "axis `time` has both groups and windows"),
         ("mean f.tet a --sel 0=5", "axis 0 has neither labels nor a coordinate dataset"),
         ("mean f.tet t --weights sin(lat)", "unknown weights"),
@@ -332,7 +337,7 @@ fn info_shows_packing_and_coordinates() {
     let dir = fields();
     let shown = text(&dir, "info f.tet --dataset t");
     for line in [
-        "coordinates    ┆ lat, time (datasets of these names)",
+        "coordinates    ┆ time, lat (datasets of these names)",
         "packing        ┆ value = stored × 0.5 + 250",
         "missing values ┆ -999",
     ] {
@@ -410,6 +415,27 @@ fn histograms_report_values_outside_of_the_range() {
     let answer = tet(&dir, &["query", query, "-t", "n.tet", "-x", "--format", "reference"]);
     let answer: Value = serde_json::from_str(&answer.stdout).unwrap();
     assert_eq!(answer["execution"]["operation_histogram_counts"], json!([2.0, 1.0, 1.0, 3.0]));
+}
+
+#[test]
+fn positions_of_documents_have_coordinates() {
+    let dir = fields();
+    let query = |query: &str, more: &[&str]| {
+        let output = tet(&dir, &[&["query", query, "-t", "f.tet", "-x"], more].concat());
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{query}");
+        output.stdout
+    };
+    let window = r#"{"dataset":"t","arg_max":["time"],"selection":{"lat":60,"lon":"0"},
+        "window":{"axis":"time","size":1,"mode":"rolling"}}"#;
+    let found = query(window, &[]);
+    assert!(found.contains("0 (time=2024-01-31T12:00:00)"), "{found}");
+    let found = query(window, &["-q"]);
+    let times = "at=[(time=2024-01-31T12:00:00),(time=2024-02-01T12:00:00)]";
+    assert!(found.contains(times), "{found}");
+    let all = r#"{"dataset":"t","arg_max":["time","lat"],"selection":[":","::-1",-1]}"#;
+    assert!(query(all, &["-q"]).contains(" at=[(time=2024-02-01T12:00:00,lat=-60)] "));
+    assert!(query(all, &["--format", "table"]).contains("time=2024-02-01T12:00:00, lat=-60"));
+    assert!(query(r#"{"dataset":"t","mean":[]}"#, &["-q"]).matches("at=").count() == 0);
 }
 
 #[test]

@@ -200,11 +200,10 @@ fn print_metadata(dataset: &Dataset<'_>, in_full: bool, out: &mut Ui) -> Result<
             labelled.iter().map(|(axis, labels)| format!("{axis} ({})", labels.len())).collect();
         row("labels", &counts.join(", "));
     }
-    let in_datasets: Vec<String> = dataset
-        .coordinate_sources()
-        .into_iter()
-        .filter(|(_, source)| *source == CoordinateSource::Dataset)
-        .map(|(axis, _)| axis)
+    let sources = dataset.coordinate_sources();
+    let in_datasets: Vec<&str> = (0..dataset.shape().len())
+        .filter_map(|axis| dataset.axis_name(axis))
+        .filter(|name| sources.get(*name) == Some(&CoordinateSource::Dataset))
         .collect();
     if !in_datasets.is_empty() {
         row("coordinates", &format!("{} (datasets of these names)", in_datasets.join(", ")));
@@ -229,7 +228,11 @@ fn print_metadata(dataset: &Dataset<'_>, in_full: bool, out: &mut Ui) -> Result<
 /// How packed values are decoded: `stored × 0.5 + 10`.
 fn packing(encoding: &CfEncoding) -> Option<String> {
     let factor = encoding.scale_factor.map(|factor| format!(" × {}", exact(factor))).unwrap_or_default();
-    let offset = encoding.add_offset.map(|offset| format!(" + {}", exact(offset))).unwrap_or_default();
+    let offset = encoding.add_offset.map(|offset| {
+        let sign = if offset < 0.0 { '-' } else { '+' };
+        format!(" {sign} {}", exact(offset.abs()))
+    });
+    let offset = offset.unwrap_or_default();
     encoding.is_packed().then(|| format!("value = stored{factor}{offset}"))
 }
 
