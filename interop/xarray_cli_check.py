@@ -205,6 +205,34 @@ def selections(check, x, count, seed):
         check.check(name, passes, f"{arrays[0].shape} {expected[0].shape}")
 
 
+def entry(option, text):
+    """A selection as an entry of a query document; `None` for one position, which only lists of all axes have."""
+    if option == "--sel":
+        return text
+    parts = text.split(":")
+    return dict(zip(("start", "stop", "step"), map(int, parts))) if len(parts) > 1 else None
+
+
+def documents(check, x, count, seed):
+    """The same selections in documents: results, dimensions and coordinates are equal."""
+    rng = random.Random(seed)
+    for number in range(count):
+        args, expected = selection(rng, x)
+        pairs = [(option, *text.split("=", 1)) for option, text in zip(args[::2], args[1::2])]
+        axes = {axis: entry(option, text) for option, axis, text in pairs}
+        if None in axes.values():
+            continue
+        op, key = rng.choice([("sum", "sum"), ("median", "median"), ("argmax", "arg_max")])
+        query = {"dataset": "t", key: ["time", "lon"], "selection": axes, "filter": {"ge": 260.5}}
+        result = check.run("query", json.dumps(query), "-t", "w.tet", "-x", "--json")
+        name = f"document {number} of seed {seed}: {query}"
+        command = [op, "w.tet", "t", "--over", "time,lon", "--where", "value >= 260.5", *args, "--json"]
+        if expected is None:
+            check.check(name, result.returncode == 8, result.stderr)
+            continue
+        check.check(name, result.stdout == check.ok(*command), result.stderr)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tet", required=True)
@@ -218,6 +246,7 @@ def main():
         reductions(check, x)
         files(check, x, stored)
         selections(check, x, args.selections, args.seed)
+        documents(check, x, args.selections // 2, args.seed)
         os.chdir("/")
     print(f"{check.passed} passed, {check.failed} failed, 0 skipped")
     return 1 if check.failed else 0
