@@ -22,7 +22,7 @@ use crate::parquet_file::types;
 /// Maximum rows of a row group.
 const GROUP_ROWS: usize = 1 << 20;
 /// Bytes of rows in memory that end a row group.
-const GROUP_BYTES: usize = 128 << 20;
+const GROUP_BYTES: usize = 192 << 20;
 
 /// Columns that are encoded before they are written.
 const COLUMNS: usize = 64;

@@ -100,7 +100,7 @@ impl Unit {
 }
 
 impl LogicalType {
-    /// Timestamps in microseconds in UTC: those of TIMESTAMP_MICROS columns without annotation.
+    /// Timestamps in microseconds in UTC: those of `TIMESTAMP_MICROS` columns without annotation.
     pub const UTC: Self = Self::Timestamp { unit: Unit::Micros, zone: Zone::UTC };
 
     /// Parses the annotation of values into logical type and storage type; `None` for other annotations.

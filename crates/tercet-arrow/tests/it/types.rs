@@ -64,6 +64,8 @@ fn annotation(file: &File, key: &str) -> Option<String> {
 
 #[test]
 fn parquet_logical_types_are_restored() {
+    use tercet_tatami::{Expr, LogicalType as Logical};
+
     let message = "message schema {
         OPTIONAL FIXED_LEN_BYTE_ARRAY(16) id (UUID);
         OPTIONAL BYTE_ARRAY doc (JSON);
@@ -95,7 +97,6 @@ fn parquet_logical_types_are_restored() {
         .flatten()
         .collect();
     assert_eq!(types, ["uuid", "json", "enum"]);
-    use tercet_tatami::{Expr, LogicalType as Logical};
     let expected = [Some(Logical::Uuid), Some(Logical::Json), Some(Logical::Enum), None];
     assert_eq!(file.logical_types(), expected);
     let red = file.scan().filter(&Expr::parse("color = \"red\"").unwrap()).unwrap();
@@ -120,6 +121,7 @@ fn parquet_logical_types_are_restored() {
 #[test]
 fn declared_types_become_extension_types() {
     use tercet_tatami::{Column, Field, Schema, Strings, Values, Writer, WriterOptions};
+
     let schema = Schema::new(vec![
         Field::new("id", tercet_tatami::Type::Bytes),
         Field::new("doc", tercet_tatami::Type::String),
