@@ -81,7 +81,9 @@ impl IngestOptions {
             named(&mut fields, name)?.bloom = true;
         }
         if let Some(name) = &self.sort {
-            fields.iter_mut().for_each(|field| field.sort_key = false);
+            for field in &mut fields {
+                field.sort_key = false;
+            }
             let field = named(&mut fields, name)?;
             if matches!(field.kind, Type::BlobRef | Type::List) {
                 return Err(IngestError::Role {
