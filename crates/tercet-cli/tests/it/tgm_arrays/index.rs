@@ -200,7 +200,7 @@ fn numbers_do_not_count_indexes() {
     let plan = dir.tgm("repair both.tgm --plan");
     let text = plan.out + &plan.err;
     assert!(
-        text.contains("message 3 (bytes ") && text.contains("kept: 3 message(s) with 3 object(s)"),
+        text.contains("message 3 (bytes ") && text.contains("kept: 4 message(s) with 3 object(s)"),
         "{text}"
     );
     assert!(dir.ok("outline both.tgm").out.matches("  index").count() >= 2);
