@@ -27,7 +27,7 @@ mod expand;
 mod highlight;
 pub(crate) mod inverted;
 pub(crate) mod live;
-mod merge;
+pub(crate) mod merge;
 mod multi;
 mod options;
 mod payload;

@@ -14,20 +14,18 @@ use tercet_core::Progress;
 use tercet_core::publish::{AtomicFile, FileLock};
 
 use super::log::Record;
-use super::{Collection, MANIFEST, Member, MemberId};
+use super::{Collection, Member, MemberId};
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::scan::RowSelection;
+use crate::search::merge::UPDATE_MARK;
 use crate::search::{MergeOptions, Segment, merge};
 use crate::writer::{WriterOptions, random_uuid};
-
-/// The key of the mark in the footer of a segment.
-pub(crate) const MARK: &str = "tercet.update";
 
 /// The mark of a segment, if its collection is changed by updates only.
 pub(crate) fn mark(file: &File) -> Option<&str> {
     let pairs = &file.footer().pairs;
-    pairs.iter().find(|(key, _)| key == MARK).map(|(_, value)| value.as_str())
+    pairs.iter().find(|(key, _)| key == UPDATE_MARK).map(|(_, value)| value.as_str())
 }
 
 /// An update of the search segments of a collection. Nothing is changed before [`finish`](Self::finish).
@@ -68,12 +66,18 @@ impl Collection {
     pub fn merge_segments(
         &mut self,
         members: &[Member],
-        options: WriterOptions,
+        mut options: WriterOptions,
         progress: &dyn Progress,
     ) -> Result<Member, Error> {
         let mut segments = Vec::with_capacity(members.len());
         for member in members {
             segments.push(opened(&self.open_member(member)?)?);
+        }
+        // Segments with several marks have none together.
+        let first = segments.first().and_then(|first| mark(first.file()));
+        let is_one = segments.iter().all(|segment| mark(segment.file()) == first);
+        if let Some(mark) = first.filter(|_| is_one) {
+            options = options.with_metadata(UPDATE_MARK, mark);
         }
         let path = self.next_path()?;
         let sink = AtomicFile::create_new_on(Arc::clone(&self.disk), &path)
@@ -117,7 +121,7 @@ impl SegmentUpdate<'_> {
 
     /// The pair of the footer that marks the segments of this collection.
     pub fn metadata(&self) -> (String, String) {
-        (MARK.to_owned(), self.mark.clone())
+        (UPDATE_MARK.to_owned(), self.mark.clone())
     }
 
     /// Adds the segment at [`next_path`](Self::next_path), if one was written, without some of its rows, and deletes rows of members: one
@@ -167,6 +171,5 @@ fn opened(file: &File) -> Result<Segment, Error> {
 
 /// The number in the name of a segment that was written by an update.
 fn number_of(name: &str) -> Option<u64> {
-    debug_assert_ne!(name, MANIFEST);
     name.strip_prefix("docs-")?.strip_suffix(".tatami")?.parse().ok()
 }

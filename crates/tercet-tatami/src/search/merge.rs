@@ -26,6 +26,9 @@ use crate::writer::{Writer, WriterOptions, Written};
 /// Rows per batch.
 const BATCH_ROWS: u64 = 2048;
 
+/// The key of the mark of segments that updates of a collection write.
+pub(crate) const UPDATE_MARK: &str = "tercet.update";
+
 /// The new number of a dropped document.
 const DROPPED: u32 = u32::MAX;
 
@@ -65,6 +68,8 @@ pub struct Merged<D> {
     pub deleted: u64,
     /// Documents replaced by another one with the same ID.
     pub duplicates: u64,
+    /// Whether some inputs have positions of terms and others not: the new file has none.
+    pub drops_positions: bool,
 }
 
 /// Merges the live documents of several segments.
@@ -93,7 +98,9 @@ pub fn merge<S: Sink>(
     drop(kept);
 
     let mut writer_options = options.writer.for_documents();
-    writer_options.metadata.extend(first.file().inner().user_pairs());
+    // A merged file is no member of the collection of its inputs.
+    let pairs = first.file().inner().user_pairs().into_iter();
+    writer_options.metadata.extend(pairs.filter(|(key, _)| key != UPDATE_MARK));
     let schema = (**first.file().schema()).clone();
     let mut writer = Writer::new(sink, schema, writer_options)?;
     let mut lengths = LengthsWriter::default();
@@ -104,7 +111,9 @@ pub fn merge<S: Sink>(
     inverted.lengths = Some(lengths);
     writer.attach(inverted);
     let written = writer.finish()?;
-    Ok(Merged { written, documents, deleted: documents - live, duplicates })
+    let with_positions = segments.iter().filter(|segment| segment.has_positions()).count();
+    let drops_positions = with_positions > 0 && with_positions < segments.len();
+    Ok(Merged { written, documents, deleted: documents - live, duplicates, drops_positions })
 }
 
 /// Checks that all segments have the same storage mode and columns.

@@ -171,7 +171,7 @@ fn facets_and_orders_use_columns() {
         _ => true,
     };
     assert_eq!(response.facets[1].missing, count(&empty));
-    assert_eq!(response.hits[0].stored.doc_id, "u/088");
+    assert_eq!(response.hits[0].stored.doc_id, "u/089");
     let filter = Expr::col("price").lt(1.0);
     let response = searcher.search(&request.clone().with_filter(Some(filter))).unwrap();
     assert_eq!(response.total.unwrap().documents, 2);

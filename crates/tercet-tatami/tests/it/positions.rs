@@ -97,7 +97,9 @@ fn positions_find_what_texts_find() {
                 (results(&with).unwrap(), results(&without).unwrap());
             assert_eq!(found, expected, "{analyzer} {documents}");
             // Only phrases of the body, and those with a term in a single document.
-            assert!(read * 3 <= read_before, "{read} of {read_before}");
+            if documents >= 700 {
+                assert!(read * 3 <= read_before, "{read} of {read_before}");
+            }
         }
     }
 }
