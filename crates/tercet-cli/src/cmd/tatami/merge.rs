@@ -61,6 +61,8 @@ struct MergeJson {
     deleted: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicates: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    drops_positions: bool,
 }
 
 /// The JSON output of `--policy`.
@@ -117,6 +119,9 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
         summary
     };
     drop(bar);
+    if summary.drops_positions {
+        out.note("positions of terms dropped: not all segments have them")?;
+    }
     if args.json.json {
         out.json(&summary)?;
         return Ok(Outcome::Done);
@@ -157,6 +162,7 @@ fn merge_into<S: Sink + Send>(
             bytes: merged.written.bytes,
             deleted: Some(merged.deleted),
             duplicates: args.dedup.then_some(merged.duplicates),
+            drops_positions: merged.drops_positions,
         };
         return Ok((summary, merged.written.output));
     }
@@ -172,7 +178,10 @@ fn merge_into<S: Sink + Send>(
     }
     let written = merge_files(files, open()?, writer, bar)?;
     let (rows, bytes) = (written.rows, written.bytes);
-    Ok((MergeJson { output, rows, bytes, deleted: None, duplicates: None }, written.output))
+    Ok((
+        MergeJson { output, rows, bytes, deleted: None, duplicates: None, drops_positions: false },
+        written.output,
+    ))
 }
 
 /// Prints the plan of the merge policy.
