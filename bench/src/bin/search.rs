@@ -3,8 +3,6 @@
 //! ```text
 //! search run --corpus pages.tatami --dir DIR      documents of a segment that keeps them whole
 //! search run --corpus zipf --documents 200000 --dir DIR
-//! search phrases --corpus … --dir DIR                phrases, with positions on both sides
-//! search peer --dir DIR -- WORD …                     opens the index of the last run, prints ten hits with snippets, and ends
 //! search bounded --bytes 2147483648 --out FILE       indexes text that is made on the way, for a run with little memory
 //! ```
 
@@ -23,10 +21,8 @@ use tercet_tatami::search::{
 fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("run") => run(),
-        Some("phrases") => phrases(),
-        Some("peer") => show_peer(),
         Some("bounded") => bounded(),
-        _ => panic!("usage: search run|phrases|peer|bounded"),
+        _ => panic!("usage: search run|bounded"),
     }
 }
 
@@ -50,106 +46,20 @@ fn bounded() {
     );
 }
 
-/// The documents of the corpus.
-fn pages() -> Vec<Page> {
+fn run() {
+    let dir = PathBuf::from(option("--dir").expect("--dir"));
     let corpus = option("--corpus").expect("--corpus");
     let max_documents = number("--documents", u64::MAX);
-    match corpus.as_str() {
+    let pages = match corpus.as_str() {
         "zipf" => {
             let mut random = Random::new(7);
             (0..max_documents).map(|number| corpus::zipf(number, &mut random, 300, 500_000)).collect()
         }
         path => corpus::read(Path::new(path), max_documents),
-    }
-}
-
-/// Phrases of two and three terms that occur.
-fn phrases() {
-    let dir = PathBuf::from(option("--dir").expect("--dir"));
-    let pages = pages();
-    let (without, _) = build(&pages, &dir, 1, false);
-    let (with, segment) = build(&pages, &dir, 1, true);
-    let (peer_report, peer) = build_peer(&pages, &dir, 1, true);
-    let mut random = Random::new(5);
-    let mut timed = Vec::new();
-    for count in [2, 3] {
-        let queries: TermQueries = (0..200)
-            .map(|_| {
-                loop {
-                    let page = &pages[random.below(pages.len())];
-                    let terms = tercet_tatami::search::analyze::tokens(page.body.as_bytes());
-                    if terms.len() > count {
-                        let at = random.below(terms.len() - count);
-                        return terms[at..at + count].to_vec();
-                    }
-                }
-            })
-            .collect();
-        let ours: Vec<Query> =
-            queries.iter().map(|terms| Query::parse(&format!("\"{}\"", terms.join(" "))).unwrap()).collect();
-        let theirs: Vec<_> = queries.iter().map(|terms| peer.phrase(terms)).collect();
-        let rounds = usize::try_from(number("--rounds", 5)).unwrap();
-        let mut times = vec![[const { Vec::new() }; 2]; queries.len()];
-        let mut read = 0;
-        for round in 0..=rounds {
-            for which in 0..2 {
-                for (index, times) in times.iter_mut().enumerate() {
-                    let start = Instant::now();
-                    let found = if which == 0 {
-                        let options = SearchOptions::new(10).with_ranking(Ranking::Bm25);
-                        let found = segment.find(&ours[index], &options).unwrap();
-                        read += found.stats.documents_read;
-                        found.hits.len()
-                    } else {
-                        peer.search(&*theirs[index]).len()
-                    };
-                    let took = start.elapsed().as_nanos() as f64 / 1000.0;
-                    assert!(found > 0);
-                    if round > 0 {
-                        times[which].push(took);
-                    }
-                }
-            }
-        }
-        timed.push(json!({"kind": format!("phrases of {count} words"), "ours": quantiles(&times, 0),
-            "peer": quantiles(&times, 1), "texts_read": read}));
-    }
-    println!(
-        "{}",
-        json!({"documents": pages.len(), "without_positions": without, "ours": with, "peer": peer_report, "queries": timed})
-    );
-}
-
-/// The median of each query; p50 and p99 over all.
-fn quantiles<const N: usize>(times: &[[Vec<f64>; N]], which: usize) -> Value {
-    let mut all: Vec<f64> = times
-        .iter()
-        .map(|times| {
-            let mut some = times[which].clone();
-            some.sort_by(f64::total_cmp);
-            some.get(some.len() / 2).copied().unwrap_or(f64::NAN)
-        })
-        .collect();
-    all.sort_by(f64::total_cmp);
-    json!({"p50_us": all[all.len() / 2], "p99_us": all[all.len() * 99 / 100]})
-}
-
-/// What a program on tantivy does for one search.
-fn show_peer() {
-    let dir = PathBuf::from(option("--dir").expect("--dir"));
-    let words: Vec<String> = std::env::args().skip_while(|word| word != "--").skip(1).collect();
-    let peer = Peer::open(&dir.join("tantivy"));
-    for [url, title, snippet] in peer.show(&*peer.query(&words)) {
-        println!("{title}\n  {url}\n  {snippet}");
-    }
-}
-
-fn run() {
-    let dir = PathBuf::from(option("--dir").expect("--dir"));
-    let pages = pages();
+    };
     let repeat = number("--repeat", 3);
-    let (report, segment) = build(&pages, &dir, repeat, false);
-    let (peer_report, peer) = build_peer(&pages, &dir, repeat, false);
+    let (report, segment) = build(&pages, &dir, repeat);
+    let (peer_report, peer) = build_peer(&pages, &dir, repeat);
     let text_bytes: usize =
         pages.iter().map(|page| page.body.len() + page.title.len() + page.url.len()).sum();
     let queries = queries(&segment, &pages);
@@ -162,13 +72,12 @@ fn run() {
     println!("{result}");
 }
 
-fn build(pages: &[Page], dir: &Path, repeat: u64, positions: bool) -> (Value, Segment) {
+fn build(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Segment) {
     let path = dir.join("ours.tatami");
     let mut seconds = Vec::new();
     for _ in 0..repeat {
         let start = Instant::now();
-        let options = SegmentOptions::new().with_overwrite(true).with_positions(positions);
-        let mut builder = SegmentBuilder::create(&path, options).unwrap();
+        let mut builder = SegmentBuilder::create(&path, SegmentOptions::new().with_overwrite(true)).unwrap();
         for page in pages {
             let document =
                 Document::new(&page.url, &page.title).with_id(&page.id).with_body(page.body.as_bytes());
@@ -188,13 +97,13 @@ fn build(pages: &[Page], dir: &Path, repeat: u64, positions: bool) -> (Value, Se
     (report, segment)
 }
 
-fn build_peer(pages: &[Page], dir: &Path, repeat: u64, positions: bool) -> (Value, Peer) {
+fn build_peer(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Peer) {
     let path = dir.join("tantivy");
     let (mut one, mut all) = (Vec::new(), Vec::new());
     for _ in 0..repeat {
         for (threads, seconds) in [(2, &mut all), (1, &mut one)] {
             let start = Instant::now();
-            Peer::build(pages, &path, threads, positions);
+            Peer::build(pages, &path, threads);
             seconds.push(start.elapsed().as_secs_f64());
         }
     }
@@ -288,7 +197,18 @@ fn race(name: &str, term_queries: &TermQueries, segment: &Segment, peer: &Peer, 
             }
         }
     }
-    let timings = |which: usize| quantiles(&times, which);
+    let timings = |which: usize| {
+        let mut all: Vec<f64> = times
+            .iter()
+            .map(|times| {
+                let mut some = times[which].clone();
+                some.sort_by(f64::total_cmp);
+                some.get(some.len() / 2).copied().unwrap_or(f64::NAN)
+            })
+            .collect();
+        all.sort_by(f64::total_cmp);
+        json!({"p50_us": all[all.len() / 2], "p99_us": all[all.len() * 99 / 100]})
+    };
     json!({"kind": name, "queries": term_queries.len(), "ours": timings(0), "peer": timings(1), "format": timings(2),
         "blocks": blocks, "blocks_decoded": decoded})
 }

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use tantivy::collector::TopDocs;
-use tantivy::query::{BooleanQuery, Occur, PhraseQuery, Query, TermQuery};
-use tantivy::schema::{Field, IndexRecordOption, STORED, Schema, TextFieldIndexing, TextOptions, Value};
-use tantivy::snippet::SnippetGenerator;
+use tantivy::query::{BooleanQuery, Occur, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption, STORED, Schema, TextFieldIndexing, TextOptions};
 use tantivy::store::{Compressor, ZstdCompressor};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{DocAddress, Index, IndexSettings, IndexWriter, ReloadPolicy, Searcher, TantivyDocument, Term};
@@ -80,18 +79,14 @@ impl TokenStream for Stream<'_> {
 
 impl Peer {
     /// Creates an index of one segment, in a directory that is emptied first.
-    pub fn build(pages: &[Page], path: &Path, threads: usize, positions: bool) {
+    pub fn build(pages: &[Page], path: &Path, threads: usize) {
         let _ = std::fs::remove_dir_all(path);
         std::fs::create_dir_all(path).unwrap();
         let mut schema = Schema::builder();
         let stored = ["doc_id", "url", "title", "body"].map(|name| schema.add_text_field(name, STORED));
         let indexing = TextFieldIndexing::default()
             .set_tokenizer("words")
-            .set_index_option(if positions {
-                IndexRecordOption::WithFreqsAndPositions
-            } else {
-                IndexRecordOption::WithFreqs
-            })
+            .set_index_option(IndexRecordOption::WithFreqs)
             .set_fieldnorms(true);
         let tokens = schema.add_text_field("words", TextOptions::default().set_indexing_options(indexing));
         let settings = IndexSettings {
@@ -123,7 +118,6 @@ impl Peer {
     /// Opens it.
     pub fn open(path: &Path) -> Self {
         let index = Index::open_in_dir(path).unwrap();
-        index.tokenizers().register("words", Tokens::default());
         let tokens = index.schema().get_field("words").unwrap();
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().unwrap();
         let searcher = reader.searcher();
@@ -160,29 +154,6 @@ impl Peer {
             return one(term);
         }
         Box::new(BooleanQuery::new(tokens.iter().map(|term| (Occur::Should, one(term))).collect()))
-    }
-
-    /// A query for consecutive terms.
-    pub fn phrase(&self, tokens: &[String]) -> Box<dyn Query> {
-        let terms = tokens.iter().map(|term| Term::from_field_text(self.tokens, term));
-        Box::new(PhraseQuery::new(terms.collect()))
-    }
-
-    /// URL, title and a snippet of 200 characters of each of the ten best hits.
-    pub fn show(&self, query: &dyn Query) -> Vec<[String; 3]> {
-        let schema = self.searcher.schema();
-        let [url, title, body] = ["url", "title", "body"].map(|name| schema.get_field(name).unwrap());
-        let mut generator = SnippetGenerator::create(&self.searcher, query, self.tokens).unwrap();
-        generator.set_max_num_chars(200);
-        let hits = self.search(query).into_iter();
-        hits.map(|(_, address)| {
-            let document: TantivyDocument = self.searcher.doc(address).unwrap();
-            let text = |field| {
-                document.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
-            };
-            [text(url), text(title), generator.snippet(&text(body)).to_html()]
-        })
-        .collect()
     }
 
     /// The ten best hits.
