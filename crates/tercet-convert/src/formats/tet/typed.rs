@@ -66,6 +66,22 @@ fn parse(kind: &str, text: &str) -> Option<AttrData> {
     Numbers::parse(dtype, &texts, is_list).map(AttrData::Numbers)
 }
 
+/// Whether two texts have the same numbers, also if they are written differently: `1e20`, `1e+20`.
+fn is_same(left: &str, right: &str) -> bool {
+    let is_separator = |c: char| matches!(c, ',' | '[' | ']') || c.is_whitespace();
+    let parts = |text: &str| -> Vec<String> {
+        text.split(is_separator).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let equal = |(left, right): (&String, &String)| {
+        let number = |text: &String| text.parse::<f64>().ok().map(f64::to_bits);
+        // Integers of more digits than a float has are compared as text.
+        left == right
+            || left.contains(['e', 'E', '.']) && number(left).is_some() && number(left) == number(right)
+    };
+    let (a, b) = (parts(left), parts(right));
+    a.len() == b.len() && a.iter().zip(&b).all(equal)
+}
+
 /// The attributes of a file or a dataset: those that are stored, with their recorded types, and those that are recorded only.
 pub(super) fn attributes(record: Option<&Value>, mut stored: Vec<(String, String, AttrData)>) -> Vec<Attr> {
     let mut attrs = Vec::new();
@@ -78,7 +94,10 @@ pub(super) fn attributes(record: Option<&Value>, mut stored: Vec<(String, String
         match (position, recorded) {
             (Some(position), recorded) => {
                 let (name, found, value) = stored.remove(position);
-                let value = recorded.filter(|_| found == text).unwrap_or(value);
+                let is_unchanged = |recorded: &AttrData| {
+                    found == text || matches!(recorded, AttrData::Numbers(_)) && is_same(&found, text)
+                };
+                let value = recorded.filter(is_unchanged).unwrap_or(value);
                 attrs.push(Attr { name, value });
             }
             // Removed by an edit, unless it was never visible.
@@ -130,6 +149,13 @@ mod tests {
             |name: &str, text: &str| (name.to_owned(), text.to_owned(), AttrData::Text(text.to_owned()));
         let found = attributes(Some(&record), vec![stored("level", "850"), stored("new", "x")]);
         assert_eq!(found, [attrs[0].clone(), attrs[2].clone(), Attr::text("new", "x")]);
+        let float = [Attr::new(
+            "big",
+            AttrData::Numbers(Numbers::parse(DType::F32, &["1e20", "0.1"], true).unwrap()),
+        )];
+        let record_of_float = json!({ "attrs": records(&float, |_| true) });
+        assert_eq!(attributes(Some(&record_of_float), vec![stored("big", "[1e+20, 0.1]")]), float);
+        assert_ne!(attributes(Some(&record_of_float), vec![stored("big", "[1e+21, 0.1]")]), float);
         let edited = attributes(Some(&record), vec![stored("level", "851")]);
         assert_eq!(edited[0], Attr::text("level", "851"));
     }
