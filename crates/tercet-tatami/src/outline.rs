@@ -109,7 +109,7 @@ impl Outliner<'_> {
         if let Some(access) = &self.inner.footer.access {
             rest.push(self.record_outline("access index", access.offset, None)?);
         }
-        if let Some(positions) = &self.footer.positions {
+        if let Some(positions) = &self.inner.footer.positions {
             rest.push(self.record_outline("positions", positions.offset, None)?);
         }
         rest.sort_by_key(|part| part.span.start());

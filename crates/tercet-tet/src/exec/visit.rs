@@ -130,7 +130,8 @@ impl<'a> Visitor<'a> {
                 let bytes = held.slab(slab.start, slab.end);
                 check.look(slab.start, bytes);
                 if let Some(mut piece) = self.geometry.piece(task, block, region, slab) {
-                    piece.cold = region.is_selected && matches!(held, Held::Mapped(_)) && !check.is_some();
+                    piece.cold =
+                        region.is_selected && matches!(held, ChunkBytes::Mapped(_)) && !check.is_some();
                     consumer.piece(bytes, piece)?;
                 }
             }

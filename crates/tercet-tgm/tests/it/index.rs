@@ -278,7 +278,9 @@ fn an_index_without_a_readable_mark_is_a_damaged_message() {
     let marks: Vec<usize> =
         bytes.windows(mark.len()).enumerate().filter(|(_, found)| found == mark).map(|(at, _)| at).collect();
     assert_eq!(marks.len(), 2);
-    marks.iter().for_each(|&at| bytes[at] ^= 1);
+    for &at in &marks {
+        bytes[at] ^= 1;
+    }
     bytes.extend(message(4));
     let file = File::from_bytes("m", bytes).unwrap();
     assert_eq!(file.message_count().unwrap(), 6);

@@ -274,11 +274,7 @@ fn counts_must_be_integers() {
 fn keywords_are_chosen_from_a_list() {
     for (members, key, hint) in [
         (json!({"transform": {"method": "softmix"}}), "transform.method", "did you mean `softmax`?"),
-        (
-            json!({"transform": {"method": "l1"}, "write": "side"}),
-            "write",
-            "did you mean `sidecar`?",
-        ),
+        (json!({"transform": {"method": "l1"}, "write": "side"}), "write", "did you mean `sidecar`?"),
         (
             json!({"transform": {"method": "l1"}, "write": {"target": "rum"}}),
             "write.target",
