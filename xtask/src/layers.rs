@@ -41,6 +41,7 @@ const ROLES: &[(&str, Role)] = &[
     ("tercet-convert", Role::Layer(3)),
     ("tercet", Role::Layer(4)),
     ("tercet-server", Role::Layer(5)),
+    ("tercet-tui", Role::Layer(5)),
     ("tercet-cli", Role::Layer(5)),
     ("tercet-python", Role::Layer(5)),
     ("tercet-testkit", Role::TestOnly),
@@ -50,8 +51,12 @@ const ROLES: &[(&str, Role)] = &[
 ];
 
 /// Allowed uses within a layer.
-const SIDEWAYS: &[(&str, &str)] =
-    &[("tercet-remote", "tercet-core"), ("tercet-convert", "tercet-arrow"), ("tercet-cli", "tercet-server")];
+const SIDEWAYS: &[(&str, &str)] = &[
+    ("tercet-remote", "tercet-core"),
+    ("tercet-convert", "tercet-arrow"),
+    ("tercet-cli", "tercet-server"),
+    ("tercet-cli", "tercet-tui"),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {

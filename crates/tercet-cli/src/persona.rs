@@ -281,7 +281,7 @@ pub(crate) enum TercetVerb {
     Get(cmd::catalog::GetArgs),
     /// Serve a directory over HTTP: a page, search, arrays, messages, tables
     Serve(Box<cmd::serve::Args>),
-    /// Show a file in the browser
+    /// Show a file in the browser or in the terminal
     View(Box<cmd::serve::ViewArgs>),
     /// Run a query: reductions, slices, transforms
     #[command(visible_alias = "q")]

@@ -8,6 +8,7 @@ pub(crate) mod tatami;
 pub(crate) mod tet;
 pub(crate) mod tgm;
 
+mod arrow;
 mod cells;
 mod marks;
 

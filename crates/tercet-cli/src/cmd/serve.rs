@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tercet::core::num::counted;
 use tercet_server::{Options, ServeError, Server, State, Token, log};
+use tercet_tui::{Ended, TuiError};
 
+use crate::cmd::tet::plot::colors;
 use crate::failure::{Failure, Outcome};
 use crate::output::display_path;
 use crate::ui::{Ui, is_interrupted, leave_time_to_end};
@@ -87,7 +89,8 @@ enum LogArg {
 const VIEW_EXAMPLES: &str = "\
 Examples:
   tercet view era5.tet          print a URL for the browser; Ctrl-C ends it
-  tercet view run.tgm --open    open the browser";
+  tercet view run.tgm --open    open the browser
+  tercet view archive --tui     browse in the terminal; ? lists the keys";
 
 /// The arguments of `view`.
 #[derive(Debug, clap::Args)]
@@ -99,6 +102,9 @@ pub(crate) struct ViewArgs {
     /// Open the URL in the browser
     #[arg(long)]
     open: bool,
+    /// Browse in the terminal. Nothing is served
+    #[arg(long, conflicts_with_all = ["open", "port"])]
+    tui: bool,
     /// Port to listen on [default: a free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -140,6 +146,9 @@ pub(crate) fn run_tatami(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> 
 
 /// `tercet view`: one file.
 pub(crate) fn view(args: &ViewArgs, out: &mut Ui) -> Result<Outcome, Failure> {
+    if args.tui {
+        return browse(&args.path, out);
+    }
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port);
     // The user waits, and no one else is served.
     let options = Options::new().with_timeout(Duration::from_mins(1)).with_address(Some(address));
@@ -159,6 +168,25 @@ pub(crate) fn view(args: &ViewArgs, out: &mut Ui) -> Result<Outcome, Failure> {
         open_browser(&url, out)?;
     }
     serve(server, out)
+}
+
+/// `tercet view --tui`: the terminal browser.
+fn browse(path: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
+    out.must_not_be_json("view --tui")?;
+    out.finish()?;
+    // The browser restores the terminal before the program ends.
+    leave_time_to_end();
+    let options = tercet_tui::Options::new().with_colors(colors());
+    match tercet_tui::run(path, options, &is_interrupted) {
+        Ok(Ended::Quit) => Ok(Outcome::Done),
+        Ok(Ended::Interrupted) => Err(Failure::Interrupted),
+        Err(TuiError::Path(error)) => {
+            Err(Failure::io(&format!("{}: cannot be read", display_path(path)), &error))
+        }
+        Err(TuiError::Terminal(error)) => Err(Failure::io("the terminal cannot be used", &error)),
+        Err(error) => Err(Failure::request(error.to_string())
+            .with_hint("without `--tui`, `tercet view` prints a URL for the browser")),
+    }
 }
 
 impl Args {

@@ -69,6 +69,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         content: &[
             Content::json::<serde_json::Value>(),
             Content::other("application/octet-stream"),
+            Content::other(super::arrow::STREAM),
             Content::other("image/png"),
         ],
         handler: values,
@@ -112,7 +113,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 pub(super) const FORMAT: Parameter =
-    Parameter::one_of("format", &["json", "npy", "f32", "png"], "Media type [default: json]");
+    Parameter::one_of("format", &["json", "npy", "arrow", "f32", "png"], "Media type [default: json]");
 pub(super) const MAX: Parameter =
     Parameter::list("max", "f32 and png: maximum number of values on each axis, reduced to block means");
 pub(super) const COLORMAP: Parameter = Parameter::one_of(
@@ -503,6 +504,11 @@ fn values(call: &Call<'_>) -> Result<Reply, Failure> {
                 npy(&results)
             }
             "npy" => npy(&reduced(call, &select, ops)?),
+            "arrow" if ops.is_empty() => {
+                limit(call, &select.shape())?;
+                super::arrow::results(&select.results(!raw)?)
+            }
+            "arrow" => super::arrow::results(&reduced(call, &select, ops)?),
             _ if ops.is_empty() => {
                 limit(call, &select.shape())?;
                 Ok(Reply::json(&select.results(!raw)?))

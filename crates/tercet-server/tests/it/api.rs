@@ -82,6 +82,26 @@ async fn arrays_have_other_forms() {
 
     let npy = served.get(&format!("/api/tet/{id}/t2m?isel=time=2&format=npy")).await;
     assert!(npy.body.starts_with(b"\x93NUMPY"));
+    let rows = |answer: &crate::support::Answer| {
+        assert_eq!(answer.header("content-type"), "application/vnd.apache.arrow.stream", "{}", answer.text());
+        let source = tercet::core::source::Memory::new("rows", answer.body.clone());
+        let options = tercet::arrow::Options::default();
+        let format = tercet::arrow::Format::ArrowStream;
+        let mut reader =
+            tercet::arrow::TableReader::open(std::sync::Arc::new(source), format, &options, None).unwrap();
+        let fields = reader.table().schema().fields();
+        let names: Vec<String> = fields.iter().map(|field| field.name.to_string()).collect();
+        (names, reader.next().unwrap().unwrap())
+    };
+    let slice = served.get(&format!("/api/tet/{id}/t2m?isel=lat=1&isel=lon=1..3&format=arrow")).await;
+    let (names, columns) = rows(&slice);
+    assert_eq!(names, ["time", "lon", "value"]);
+    let text = |column: usize, row: usize| columns[column].scalar(row).unwrap().to_string();
+    assert_eq!([text(0, 2), text(1, 3), text(2, 4)], ["`2026-01-02`", "20", "316"]);
+    let means = served.get(&format!("/api/tet/{id}/t2m?op=mean,max&over=lat,lon&format=arrow")).await;
+    let (names, columns) = rows(&means);
+    assert_eq!((names.as_slice(), columns[2].len()), (&["time", "mean", "max"].map(str::to_owned)[..], 3));
+    assert_eq!(columns[2].scalar(2).unwrap().to_string(), "329");
     for query in
         ["axes=false&stretch=2,98&colormap=magma", "axes=false&max=2", "width=400", "vmin=200&vmax=300"]
     {

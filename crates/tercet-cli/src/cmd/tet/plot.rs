@@ -199,7 +199,7 @@ impl Args {
 }
 
 /// The colors of standard output, by the usual environment variables.
-fn colors() -> Colors {
+pub(crate) fn colors() -> Colors {
     if anstream::AutoStream::choice(&std::io::stdout()) == anstream::ColorChoice::Never {
         return Colors::None;
     }

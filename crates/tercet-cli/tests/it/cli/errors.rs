@@ -190,3 +190,16 @@ fn usage_errors_are_escaped() {
     assert!(!output.stderr.contains(['\u{202e}', '\u{9b}']), "{}", output.stderr);
     assert!(output.stderr.contains("\\u{202e}\\u{9b}31m"), "{}", output.stderr);
 }
+
+#[test]
+fn the_terminal_browser_needs_a_terminal() {
+    let output = TestDir::with_weather().tercet("view --tui weather.tet");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(8), ""), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("needs a terminal") && output.stderr.contains("hint:"),
+        "{}",
+        output.stderr
+    );
+    let output = TestDir::new().tercet("view --tui --open weather.tet");
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+}
