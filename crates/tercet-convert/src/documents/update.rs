@@ -150,7 +150,11 @@ struct Documents {
     deleted: Vec<(MemberId, Vec<u64>)>,
 }
 
-/// Brings a collection of search segments up to date with files: see the [module](self). The directory is created if it does not exist.
+/// Updates a collection of search segments: indexes the documents of files that changed, deletes those that are gone.
+///
+/// The directory is created if it does not exist. A document is known by its ID and compared by a fingerprint of all its
+/// fields; of documents with the same ID, the last one counts. If files could not be read, no document is deleted because
+/// it is missing.
 pub fn update<E>(
     directory: &Path,
     files: &Files,
