@@ -104,6 +104,12 @@ pub enum ErrorKind {
         /// The number of messages.
         count: u64,
     },
+    /// The message at the end of the file is incomplete.
+    #[error("{cut}")]
+    CutMessage {
+        /// The part of the message that is in the file.
+        cut: crate::scan::CutTail,
+    },
     /// The number of a message is not certain: another one may be lost before it.
     #[error("message {index} follows a gap, in which messages may be lost\n  {gap}")]
     AfterGap {
@@ -269,6 +275,7 @@ impl Diagnostic for ErrorKind {
             | Self::PayloadLength { .. }
             | Self::AfterGap { .. }
             | Self::IndexedGap { .. }
+            | Self::CutMessage { .. }
             | Self::TruncatedStream { .. } => Class::Malformed,
             Self::MissingHash { .. } | Self::Contradiction { .. } | Self::StaleIndex { .. } => Class::Corrupt,
             Self::Pipeline { error, .. } => error.class(),
@@ -294,6 +301,7 @@ impl Diagnostic for ErrorKind {
             | Self::StaleIndex { span, .. }
             | Self::Pipeline { span, .. } => Some(*span),
             Self::AfterGap { gap, .. } | Self::IndexedGap { gap } => Some(gap.span),
+            Self::CutMessage { cut } => Some(cut.span),
             _ => None,
         }
     }

@@ -359,7 +359,11 @@ impl File {
         let messages = &table.scan.messages;
         let span = usize::try_from(index).ok().and_then(|index| messages.get(index).copied());
         let count = messages.len() as u64;
-        span.ok_or_else(|| self.error(ErrorKind::NoSuchMessage { index, count }))
+        span.ok_or_else(|| match table.scan.cut_tail(&*self.source) {
+            Ok(Some(cut)) if cut.message == index => self.error(ErrorKind::CutMessage { cut }),
+            Ok(_) => self.error(ErrorKind::NoSuchMessage { index, count }),
+            Err(fault) => self.error(fault),
+        })
     }
 
     /// The bytes of a message.

@@ -146,7 +146,8 @@ impl TensogramError {
         match fault {
             ErrorKind::Common(error) => Self::from_common(error, message, file),
             ErrorKind::MissingHash { .. } => Self::MissingHash(message),
-            ErrorKind::TruncatedStream { .. }
+            ErrorKind::CutMessage { .. }
+            | ErrorKind::TruncatedStream { .. }
             | ErrorKind::DecoderStopped
             | ErrorKind::StaleIndex { .. }
             | ErrorKind::Encode(EncodeError::DuplicatePreceder | EncodeError::DanglingPreceder)
