@@ -108,7 +108,7 @@ pub(crate) fn compute_all(
             let own = values.chunks_exact(all).map(|slot| &slot[from..from + op.width()]);
             // A sum that overflows is computed again by itself.
             let overflows =
-                op.for_large_sums(dtype).is_some() && own.clone().flatten().any(|value| value.is_infinite());
+                op.for_large_sums(dtype).is_some() && own.clone().flatten().any(|value| !value.is_finite());
             if !overflows {
                 computed[*number] =
                     Some(Computed { numbers: result_numbers(kinds[*number], own), elements, skipped });
