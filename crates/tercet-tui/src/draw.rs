@@ -5,13 +5,13 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
-use tercet::core::num::{counted, grouped};
+use tercet::core::num::grouped;
 use tercet::plot::{Colors, TextOptions};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
 
 use crate::app::{App, Focus, inside};
 use crate::edit::Edit;
-use crate::text::{Piece, cut, size, styled};
+use crate::text::{Piece, counted, cut, size, styled};
 use crate::tree::{Expansion, Node};
 use crate::views::{
     ArrayView, BytesView, DocumentView, Picture, SearchView, TableView, VerificationView, View,
@@ -263,7 +263,7 @@ fn draw_table(frame: &mut Frame<'_>, app: &App, view: &TableView, area: Rect) {
         let text = cut("f filters rows", usize::from(area.width));
         lines(frame, filter_area, [Line::styled(text, dim())]);
     }
-    let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    let area = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     if let Some(problem) = &view.problem {
         paragraph(frame, area, problem, bad(app));
         return;
@@ -271,7 +271,7 @@ fn draw_table(frame: &mut Frame<'_>, app: &App, view: &TableView, area: Rect) {
     if area.height == 0 {
         return;
     }
-    let height = u64::from(area.height - 1);
+    let height = u64::from(area.height.saturating_sub(1));
     let visible = |row: u64| {
         let at = usize::try_from(row.checked_sub(view.offset)?).ok()?;
         view.rows.get(at)
@@ -321,7 +321,12 @@ fn draw_table(frame: &mut Frame<'_>, app: &App, view: &TableView, area: Rect) {
     });
     lines(frame, area, std::iter::once(header).chain(body));
     if view.total.is_some() && rows.is_empty() && !app.is_busy(Lane::View) {
-        paragraph(frame, Rect { y: area.y + 1, height: area.height - 1, ..area }, "no rows", dim());
+        paragraph(
+            frame,
+            Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area },
+            "no rows",
+            dim(),
+        );
     }
 }
 
@@ -335,7 +340,7 @@ fn pieces<'a>(app: &App, pieces: &'a [Piece]) -> Line<'a> {
 fn draw_search(frame: &mut Frame<'_>, app: &App, view: &SearchView, area: Rect) {
     let is_focused = app.focus == Focus::View;
     draw_edit(frame, Rect { height: 1, ..area }, "/ ", &view.query, view.is_editing && is_focused);
-    let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    let area = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     if let Some(problem) = &view.problem {
         paragraph(frame, area, problem, bad(app));
         return;
@@ -387,7 +392,7 @@ fn draw_bytes(frame: &mut Frame<'_>, view: &BytesView, area: Rect) {
             (0..width).map(|column| if (from..to).contains(&column) { '█' } else { '░' }).collect();
         lines(frame, area, [Line::raw(bar)]);
     }
-    let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    let area = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let first = first_visible(view.cursor, height.saturating_sub(1), view.regions.len());
     let line = |(number, region): (usize, &crate::views::RegionLine)| {
         let left = match region.value.as_str() {

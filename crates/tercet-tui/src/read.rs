@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use tercet::core::num::counted;
 use tercet::core::{Progress, Tensor};
 use tercet::tatami::File as TableFile;
 use tercet::tatami::search::Searcher;
 use tercet::{Container, Format, OutlineOptions, VerifyOptions};
 
-use crate::text::{message, safe, shape, size};
+use crate::text::{counted, message, safe, shape, size};
 use crate::tree::{Item, Node};
 use crate::views::{ArrayInfo, Found, Picture, RegionLine, TableColumn, Verified};
 

@@ -165,12 +165,12 @@ fn the_tree_lists_files_datasets_messages_and_columns() {
     browser.shows(&["▸ data/", "cities.tatami", "notes.tatami", "? help"]);
     browser.select("data/").key(KeyCode::Right);
     browser.select("weather.tet").key(KeyCode::Right);
-    browser.shows(&["t2m", "f32 3×4×6", "datasets", "chunks"]);
+    browser.shows(&["t2m", "float32 3×4×6", "datasets", "chunks"]);
     browser.select("t2m");
     browser.shows(&["axis time", "2026-01-01 … 2026-01-03", "units"]);
     browser.select("run.tgm").key(KeyCode::Enter);
     browser.select("message 1").key(KeyCode::Enter);
-    browser.shows(&["step", "wind", "f32 4×4"]);
+    browser.shows(&["step", "wind", "float32 4×4"]);
     browser.select("cities.tatami").key(KeyCode::Right);
     browser.select("people");
     browser.shows(&["null values", "min", "999", "1,000 rows"]);

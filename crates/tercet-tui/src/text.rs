@@ -6,6 +6,7 @@ use std::ops::Range;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use tercet::core::escape;
+use tercet::core::num::grouped;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Longer values are cut.
@@ -27,6 +28,11 @@ pub(crate) fn message(error: &impl Display) -> String {
     let text = error.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     safe(&lines.join("; "))
+}
+
+/// A count with its noun: `1,000 rows`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// The beginning of a text that fits in a number of columns.

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet::Format;
-use tercet::core::num::{counted, grouped};
+use tercet::core::num::grouped;
 use tercet::tatami::search::{Query, SearchRequest, Searcher, Segment};
 use tercet::tatami::{File, ReadOptions};
 
 use super::{Files, OrMessage as _, lock, shown, stamp};
-use crate::text::{Piece, marked, marked_lines, safe};
+use crate::text::{Piece, counted, marked, marked_lines, safe};
 use crate::tree::Item;
 use crate::views::{Found, HitLine};
 
