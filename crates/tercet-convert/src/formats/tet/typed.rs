@@ -66,17 +66,17 @@ fn parse(kind: &str, text: &str) -> Option<AttrData> {
     Numbers::parse(dtype, &texts, is_list).map(AttrData::Numbers)
 }
 
-/// Whether two texts have the same numbers, also if they are written differently: `1e20`, `1e+20`.
+/// Whether two texts have the same numbers, also if they are written differently: `1e20` and `1e+20`, `inf` and `"Infinity"`.
 fn is_same(left: &str, right: &str) -> bool {
-    let is_separator = |c: char| matches!(c, ',' | '[' | ']') || c.is_whitespace();
+    let is_separator = |c: char| matches!(c, ',' | '[' | ']' | '"') || c.is_whitespace();
     let parts = |text: &str| -> Vec<String> {
         text.split(is_separator).filter(|part| !part.is_empty()).map(str::to_owned).collect()
     };
     let equal = |(left, right): (&String, &String)| {
         let number = |text: &String| text.parse::<f64>().ok().map(f64::to_bits);
         // Integers of more digits than a float has are compared as text.
-        left == right
-            || left.contains(['e', 'E', '.']) && number(left).is_some() && number(left) == number(right)
+        let is_integer = left.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
+        left == right || !is_integer && number(left).is_some() && number(left) == number(right)
     };
     let (a, b) = (parts(left), parts(right));
     a.len() == b.len() && a.iter().zip(&b).all(equal)
@@ -156,6 +156,16 @@ mod tests {
         let record_of_float = json!({ "attrs": records(&float, |_| true) });
         assert_eq!(attributes(Some(&record_of_float), vec![stored("big", "[1e+20, 0.1]")]), float);
         assert_ne!(attributes(Some(&record_of_float), vec![stored("big", "[1e+21, 0.1]")]), float);
+        let values = ["NaN", "inf", "-inf", "-0"];
+        let special =
+            [Attr::new("special", AttrData::Numbers(Numbers::parse(DType::F64, &values, true).unwrap()))];
+        let record_of_special = json!({ "attrs": records(&special, |_| true) });
+        let text = r#"["NaN","Infinity","-Infinity",-0.0]"#;
+        let back = attributes(Some(&record_of_special), vec![stored("special", text)]);
+        assert_eq!(format!("{back:?}"), format!("{special:?}"));
+        let changed = text.replace("\"-Inf", "\"Inf");
+        let changed = attributes(Some(&record_of_special), vec![stored("special", &changed)]);
+        assert_ne!(format!("{changed:?}"), format!("{special:?}"));
         let edited = attributes(Some(&record), vec![stored("level", "851")]);
         assert_eq!(edited[0], Attr::text("level", "851"));
     }
