@@ -44,7 +44,7 @@ def test_files_become_tables(tmp_path):
     assert found["since"][0] == datetime.date(1244, 3, 18)
     with pytest.raises(tercet.RequestError, match="no such column"):
         tercet.write_tatami(path, str(tmp_path / "a.csv"), sort="x", overwrite=True)
-    with pytest.raises(tercet.TercetOSError):
+    with pytest.raises(tercet.RequestError, match="file exists"):
         tercet.write_tatami(path, tmp_path / "a.csv")
     (tmp_path / "bad.csv").write_text("a,b\n1\n")
     with pytest.raises(tercet.MalformedError, match="line 2"):
