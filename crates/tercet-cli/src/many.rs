@@ -189,6 +189,10 @@ impl Files {
         let mut waiting = vec![top.to_owned()];
         while let Some(directory) = waiting.pop() {
             if let Some(format) = OtherFormat::detect_directory(&directory) {
+                // Below, other formats are skipped, files and directories alike.
+                if directory != top {
+                    continue;
+                }
                 let message = format!("{}: is {format}, not a Tercet container", display_path(&directory));
                 found.push(ResolvedInput::problem(
                     &directory,

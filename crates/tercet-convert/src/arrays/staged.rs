@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tercet_core::CommonError;
 use tercet_core::publish::{AtomicFile, Disk as _, PublishError, RealDisk, TempDirectory};
 
 use super::output::OutputFormat;
@@ -51,11 +52,21 @@ impl StagedOutput {
 
     /// An error of the output, with the name of the target.
     pub(crate) fn named(&self, error: Error) -> Error {
-        if error.location() == self.path.to_string_lossy() {
-            Error::new(self.given.to_string_lossy().into(), error.into_kind())
-        } else {
-            error
+        // Writers name the file by its absolute path; the name of the temporary directory is unique.
+        let directory = self.directory.path().file_name().unwrap_or_default().to_string_lossy();
+        if !error.location().contains(&*directory) {
+            return error;
         }
+        let given = |error: PublishError| error.with_path(self.given.clone());
+        let kind = match error.into_kind() {
+            ErrorKind::Publish(error)
+            | ErrorKind::Tet(tercet_tet::ErrorKind::Common(CommonError::Publish(error)))
+            | ErrorKind::Tgm(tercet_tgm::ErrorKind::Common(CommonError::Publish(error))) => {
+                ErrorKind::Publish(given(error))
+            }
+            kind => kind,
+        };
+        Error::new(self.given.to_string_lossy().into(), kind)
     }
 
     /// Renames the output to its target.

@@ -176,6 +176,24 @@ impl PublishError {
         error.downcast()
     }
 
+    /// The same error of another path: a file that is written beside its target has the name of the target.
+    #[must_use]
+    pub fn with_path(mut self, new: PathBuf) -> Self {
+        match &mut self {
+            Self::NoFileName { path }
+            | Self::Exists { path }
+            | Self::NotAFile { path, .. }
+            | Self::LinkLoop { path }
+            | Self::NoDirectory { path, .. }
+            | Self::Directory { path, .. }
+            | Self::Busy { path }
+            | Self::Replaced { path }
+            | Self::Incomplete { path }
+            | Self::Io { path, .. } => *path = new,
+        }
+        self
+    }
+
     #[cfg(any(unix, windows))]
     pub(super) fn io(path: &Path, operation: Operation, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), operation, source }
