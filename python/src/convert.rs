@@ -4,9 +4,9 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 use tercet::convert::arrays::{self, ConvertOptions, OutputFormat, View, ViewOptions};
-use tercet::core::Location;
 use tercet::core::source::Access;
 use tercet::core::tensor::DType;
+use tercet::core::{Limits, Location};
 use tercet::tet::Compression;
 
 use crate::error::{convert_to_py, internal, request, source_to_py};
@@ -54,7 +54,7 @@ pub(crate) fn convert(
     let source = if input_path.is_dir() {
         py.detach(|| arrays::open_path(input_path))
     } else if tercet::is_store_url(input) {
-        py.detach(|| tercet::open_store_url(input))
+        py.detach(|| tercet::open_store_url(input, Limits::default()))
     } else {
         let location = Location::from(input);
         let bytes = py.detach(|| tercet::remote::open_location(&location, Access::default()));

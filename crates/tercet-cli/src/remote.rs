@@ -64,7 +64,7 @@ mod client {
         if !tercet::is_store_url(url) {
             return Ok(None);
         }
-        let opened = exit_at_once_if_interrupted(|| tercet::open_store_url(url));
+        let opened = exit_at_once_if_interrupted(|| tercet::open_store_url(url, crate::args::limits()));
         opened.map(Some).map_err(|error| Failure::from_error(&error).with_location(redacted(url)))
     }
 

@@ -39,7 +39,7 @@ pub(crate) use convert::place_of;
 pub use convert::{ConvertOptions, convert, convert_to_messages, plan_conversion};
 pub use fidelity::{Fate, Fidelity, FidelityItem, Subject};
 pub use model::{Attr, AttrData, Dim, Header, Kind, Number, Numbers, Variable, number_at, push_number};
-pub use open::{open_path, open_source, open_store};
+pub use open::{open_path, open_path_with, open_source, open_source_with, open_store};
 pub use output::OutputFormat;
 pub use plan::Plan;
 pub(crate) use plan::as_text;

@@ -26,7 +26,7 @@ use std::time::UNIX_EPOCH;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use tercet_core::{DType, Progress};
+use tercet_core::{DType, Progress, ReadOptions};
 use tercet_tatami::predicate::Mask;
 use tercet_tatami::search::{
     Analyzer, AnalyzerChoice, Document, Query, QueryError, Ranking, SearchOptions, Segment, SegmentBuilder,
@@ -97,11 +97,13 @@ pub struct CatalogOptions {
     pub statistics: bool,
     /// The directory that pointers are relative to; that of the catalog if `None`.
     pub base: Option<PathBuf>,
+    /// The limits of what is read.
+    pub read: ReadOptions,
 }
 
 impl Default for CatalogOptions {
     fn default() -> Self {
-        Self { overwrite: false, refresh: false, statistics: true, base: None }
+        Self { overwrite: false, refresh: false, statistics: true, base: None, read: ReadOptions::new() }
     }
 }
 
@@ -348,17 +350,17 @@ fn rows_of(path: &Path, shown: &str, state: &State, options: &CatalogOptions) ->
 
 fn add_rows(path: &Path, shown: &str, options: &CatalogOptions, found: &mut Found) -> Result<(), Error> {
     if path.is_dir() {
-        array_rows(&*arrays::open_path(path)?, shown, options, found);
+        array_rows(&*arrays::open_path_with(path, options.read)?, shown, options, found);
         return Ok(());
     }
     let location = tercet_core::Location::Path(path.to_owned());
     let source = tercet_core::source::open_location(&location, tercet_core::source::Access::Pread)
         .map_err(|error| Error::new(shown.into(), error.into()))?;
     if crate::diff::is_messages(&*source) {
-        let reading = tercet_tgm::ReadOptions::new().with_allow_gaps(true);
+        let reading = tercet_tgm::ReadOptions::from(options.read).with_allow_gaps(true);
         return message_rows(&tercet_tgm::File::from_source(source, reading)?, shown, options, found);
     }
-    match arrays::open_source(source.clone()) {
+    match arrays::open_source_with(source.clone(), options.read) {
         Err(error) if matches!(error.kind(), ErrorKind::UnknownFormat) => {
             table_row(&File::from_source(source, tercet_tatami::ReadOptions::new())?, shown, found);
             Ok(())

@@ -26,7 +26,7 @@
 use std::sync::Arc;
 
 use blake3::{Hash, Hasher};
-use tercet_core::{ByteSource, Progress};
+use tercet_core::{ByteSource, Progress, ReadOptions};
 use tercet_tatami::{Column, Values};
 
 use crate::arrays::sink::slabs;
@@ -152,9 +152,9 @@ fn cell(column: &Column, row: usize, hasher: &mut Hasher) {
 }
 
 /// The first damage of a file of messages: an error of its own class, where the stacked file names a field only.
-fn damage(source: &Arc<dyn ByteSource>) -> Option<Error> {
+fn damage(source: &Arc<dyn ByteSource>, options: ReadOptions) -> Option<Error> {
     let read = || -> Result<(), tercet_tgm::Error> {
-        let file = tercet_tgm::File::from_source(Arc::clone(source), tercet_tgm::ReadOptions::new())?;
+        let file = tercet_tgm::File::from_source(Arc::clone(source), options.into())?;
         for number in 0..file.message_count()? {
             let message = file.message(number)?;
             for object in 0..message.object_count() {
@@ -167,11 +167,17 @@ fn damage(source: &Arc<dyn ByteSource>) -> Option<Error> {
 }
 
 /// The hash of a file of any format: of its arrays, or of its table.
-pub fn content_hash(source: &Arc<dyn ByteSource>, progress: &dyn Progress) -> Result<Hash, DiffError> {
-    match arrays::open_source(Arc::clone(source)) {
-        Ok(arrays) => hash_arrays(&*arrays, progress).map_err(|error| damage(source).unwrap_or(error).into()),
+pub fn content_hash(
+    source: &Arc<dyn ByteSource>,
+    options: ReadOptions,
+    progress: &dyn Progress,
+) -> Result<Hash, DiffError> {
+    match arrays::open_source_with(Arc::clone(source), options) {
+        Ok(arrays) => {
+            hash_arrays(&*arrays, progress).map_err(|error| damage(source, options).unwrap_or(error).into())
+        }
         Err(error) if matches!(error.kind(), ErrorKind::UnknownFormat) => {
-            Ok(hash_table(&mut open_table(source, progress)?, progress)?)
+            Ok(hash_table(&mut open_table(source, options, progress)?, progress)?)
         }
         Err(error) => Err(error.into()),
     }

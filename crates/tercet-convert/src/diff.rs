@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tercet_core::{ByteSource, DType, Progress};
+use tercet_core::{ByteSource, DType, Progress, ReadOptions};
 use tercet_tatami::{Column, Schema};
 
 use crate::arrays::{self, ArraySource, Header, Kind, Number, Variable, number_at, place_of, sink::slabs};
@@ -22,11 +22,13 @@ pub struct DiffOptions {
     pub max_examples: usize,
     /// Compare attributes and other metadata.
     pub metadata: bool,
+    /// The limits of what is read.
+    pub read: ReadOptions,
 }
 
 impl Default for DiffOptions {
     fn default() -> Self {
-        Self { rtol: 0.0, atol: 0.0, max_examples: 5, metadata: true }
+        Self { rtol: 0.0, atol: 0.0, max_examples: 5, metadata: true, read: ReadOptions::new() }
     }
 }
 
@@ -603,7 +605,7 @@ pub fn diff(
 ) -> Result<Diff, DiffError> {
     if is_messages(&**left) && is_messages(&**right) {
         let open = |source: &Arc<dyn ByteSource>| {
-            tercet_tgm::File::from_source(Arc::clone(source), tercet_tgm::ReadOptions::new())
+            tercet_tgm::File::from_source(Arc::clone(source), options.read.into())
         };
         return Ok(diff_messages(
             &open(left).map_err(Error::from)?,
@@ -612,13 +614,15 @@ pub fn diff(
             progress,
         )?);
     }
-    match (arrays::open_source(Arc::clone(left)), arrays::open_source(Arc::clone(right))) {
+    let open = |source: &Arc<dyn ByteSource>| arrays::open_source_with(Arc::clone(source), options.read);
+    match (open(left), open(right)) {
         (Ok(left), Ok(right)) => Ok(diff_arrays(&*left, &*right, options, progress)?),
         (Err(error), _) | (_, Err(error)) if !matches!(error.kind(), ErrorKind::UnknownFormat) => {
             Err(error.into())
         }
         (Err(_), Err(_)) => {
-            let (mut left, mut right) = (open_table(left, progress)?, open_table(right, progress)?);
+            let open = |source: &Arc<dyn ByteSource>| open_table(source, options.read, progress);
+            let (mut left, mut right) = (open(left)?, open(right)?);
             Ok(diff_tables(&mut left, &mut right, options, progress)?)
         }
         (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error.into()),
@@ -626,10 +630,15 @@ pub fn diff(
 }
 
 /// Opens a table of any format.
-pub(crate) fn open_table(source: &Arc<dyn ByteSource>, progress: &dyn Progress) -> Result<Table, DiffError> {
+pub(crate) fn open_table(
+    source: &Arc<dyn ByteSource>,
+    read: ReadOptions,
+    progress: &dyn Progress,
+) -> Result<Table, DiffError> {
+    let options = crate::tables::TableOptions { read, ..crate::tables::TableOptions::new() };
     let found = crate::tables::detect(source).map_err(TableError::from)?;
     let format = found.format.ok_or_else(|| Error::new(source.name().clone(), ErrorKind::UnknownFormat))?;
-    Ok(Table::open(&[Arc::clone(source)], format, &crate::tables::TableOptions::new(), progress)?)
+    Ok(Table::open(&[Arc::clone(source)], format, &options, progress)?)
 }
 
 /// Error of a comparison: of an array file, or of a table.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use tercet_convert::arrays::{ArraySource, open_store};
-use tercet_core::{ByteSource, Diagnostic as _, Location, redact_url};
+use tercet_core::{ByteSource, Diagnostic as _, Limits, Location, redact_url};
 use tercet_remote::{Remote, RemoteOptions};
 
 /// The first request of a chunk fetches this much: most chunks are read with one request.
@@ -17,7 +17,7 @@ pub fn is_store_url(url: &str) -> bool {
 }
 
 /// Opens a Zarr store at a URL. The metadata of a group must be consolidated, because web servers do not list directories.
-pub fn open_store_url(url: &str) -> Result<Box<dyn ArraySource>, tercet_convert::Error> {
+pub fn open_store_url(url: &str, limits: Limits) -> Result<Box<dyn ArraySource>, tercet_convert::Error> {
     let (base, query) = url.split_at(url.find('?').unwrap_or(url.len()));
     let (base, query) = (base.trim_end_matches('/').to_owned(), query.to_owned());
     let mut options = RemoteOptions::default();
@@ -27,7 +27,7 @@ pub fn open_store_url(url: &str) -> Result<Box<dyn ArraySource>, tercet_convert:
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     };
-    open_store(&redact_url(url), Box::new(open))
+    open_store(&redact_url(url), Box::new(open), limits)
 }
 
 /// The URL of a key. Every character with a meaning in URLs is escaped.

@@ -12,7 +12,7 @@ use tercet::convert::catalog::{
 };
 use tercet::core::escape;
 
-use crate::args::{ForceArgs, JsonArgs, LimitArgs};
+use crate::args::{ForceArgs, JsonArgs, LimitArgs, read_options};
 use crate::cmd::convert::{self, Target};
 use crate::cmd::tatami::filter::Where;
 use crate::failure::{Failure, Outcome};
@@ -61,6 +61,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     options.overwrite = args.force.force;
     options.refresh = args.refresh;
     options.statistics = !args.no_stats;
+    options.read = read_options();
     write(&args.inputs, &args.output, &options, args.json.json, out)
 }
 

@@ -11,7 +11,7 @@ use tercet::convert::arrays::{
 use tercet::core::{DType, escape, threads};
 use tercet::tet::Compression;
 
-use crate::args::{ForceArgs, JsonArgs, OutputArgs};
+use crate::args::{ForceArgs, JsonArgs, OutputArgs, read_options};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{display_path, is_file_or_new, is_stdout, write_by_path};
@@ -239,7 +239,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 /// Opens a Zarr store: a directory, or a URL that ends in `.zarr` or `/`.
 pub(crate) fn open_store(path: &Path) -> Result<Option<Box<dyn ArraySource>>, Failure> {
     if path.is_dir() {
-        return Ok(Some(arrays::open_path(path)?));
+        return Ok(Some(arrays::open_path_with(path, read_options())?));
     }
     remote::url_of(path).map_or(Ok(None), remote::open_store)
 }
@@ -250,7 +250,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn ArraySource>, Failure> {
         return Ok(store);
     }
     let source = Input::new(path).source()?;
-    match arrays::open_source(source.clone()) {
+    match arrays::open_source_with(source.clone(), read_options()) {
         // The name of its format is more helpful.
         Err(error) if matches!(error.kind(), ErrorKind::UnknownFormat) => {
             tercet::detect_source(&*source)?;
@@ -310,6 +310,7 @@ impl Args {
         // A table is not cataloged here, but converted.
         open(&self.input)?;
         let mut options = tercet::convert::catalog::CatalogOptions::new();
+        options.read = read_options();
         options.overwrite = self.force.force;
         crate::cmd::catalog::write(
             std::slice::from_ref(&self.input),

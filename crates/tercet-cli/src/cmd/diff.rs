@@ -8,7 +8,7 @@ use tercet::convert::content_hash::{content_hash, hash_arrays};
 use tercet::convert::diff::{Aspect, Diff, DiffError, DiffOptions, diff, diff_arrays};
 use tercet::core::{ByteSource, escape};
 
-use crate::args::{JsonArgs, LimitArgs};
+use crate::args::{JsonArgs, LimitArgs, read_options};
 use crate::cmd::convert::{open, open_store};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -81,6 +81,7 @@ fn source(path: &Path) -> Result<Arc<dyn ByteSource>, Failure> {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut options = DiffOptions::new();
     (options.rtol, options.atol, options.metadata) = (args.rtol, args.atol, !args.no_metadata);
+    options.read = read_options();
     options.max_examples = usize::try_from(args.limit.or(5)).unwrap_or(usize::MAX);
     let bar = out.bar("comparing", 0);
     let stores = (open_store(&args.left)?, open_store(&args.right)?);
@@ -178,7 +179,7 @@ fn hash_one(path: &Path, out: &Ui) -> Result<String, Failure> {
     let bar = out.bar("hashing", 0);
     let hash = match open_store(path)? {
         Some(store) => hash_arrays(&*store, &bar)?,
-        None => content_hash(&source(path)?, &bar)?,
+        None => content_hash(&source(path)?, read_options(), &bar)?,
     };
     Ok(hash.to_string())
 }

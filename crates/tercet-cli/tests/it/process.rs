@@ -289,6 +289,59 @@ fn commands_that_change_files_obey_memory_limits() {
         assert!(stderr.contains("hint: raise the limit with `--max-memory SIZE`"), "{args:?}: {stderr}");
     }
     assert!(read() == before, "a file was changed");
+    for args in ["hash a.tgm", "diff a.tgm all/a.tatami", "convert a.tgm a.npz", "hash all/a.tatami"] {
+        let args: Vec<&str> = args.split(' ').chain(["--max-memory", "1"]).collect();
+        let refused = run(path, "tercet", &args);
+        let stderr = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(6), "{args:?}: {stderr}");
+        assert!(stderr.contains("hint: raise the limit with `--max-memory SIZE`"), "{args:?}: {stderr}");
+    }
+}
+
+/// Chunks that are missing have the fill value: a few bytes of metadata can mean terabytes.
+#[test]
+fn a_small_store_does_not_expand_without_limit() {
+    let directory = directory();
+    let path = directory.path();
+    let store = path.join("fill.zarr");
+    fs::create_dir(&store).unwrap();
+    let metadata = r#"{"zarr_format":3,"node_type":"array","shape":[512,1048576],"data_type":"float64","fill_value":1.0,
+        "chunk_grid":{"name":"regular","configuration":{"chunk_shape":[512,1024]}},
+        "chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},
+        "codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}"#;
+    fs::write(store.join("zarr.json"), metadata).unwrap();
+    for args in [&["hash", "fill.zarr"][..], &["convert", "fill.zarr", "out.npy"]] {
+        let refused = run(path, "tercet", args);
+        let stderr = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(6), "{args:?}: {stderr}");
+        assert!(stderr.contains("fill.zarr: an array of a small store needs 4294967296 bytes"), "{stderr}");
+    }
+    assert!(!path.join("out.npy").exists());
+    // A store inside of a directory is a file of another format, like others.
+    assert!(run(path, "tercet", &["verify", "-r", ".", "-q"]).status.code() != Some(7));
+}
+
+/// An output that does not fit the disk is named as it was given.
+#[test]
+fn full_disks_name_the_output_of_conversions() {
+    let directory = directory();
+    let path = directory.path();
+    // Values that do not shrink.
+    let values: Vec<f64> = (0u32..1 << 16).map(|i| f64::from(i.wrapping_mul(2_654_435_761)).sqrt()).collect();
+    let source = path.join("large.tet");
+    let mut layout = tercet::tet::Layout::new();
+    let a = layout.dataset("a", tercet::core::DType::F64, [1 << 16], [1 << 16]).unwrap();
+    let mut writer = tercet::tet::Writer::create(&source, layout, tercet::tet::WriterOptions::new()).unwrap();
+    writer.array(a, tercet::core::TensorView::from_slice(&[1 << 16], &values).unwrap()).unwrap();
+    writer.finish().unwrap();
+    for out in ["out.nc", "out.npy", "out.tet"] {
+        let mut command = command(path, "sh");
+        let script = format!("ulimit -f 100; exec \"$0\" convert large.tet {out} 2>&1");
+        let refused = command.arg("-c").arg(script).arg(program("tercet")).output().unwrap();
+        let printed = text(&refused.stdout);
+        assert!(printed.starts_with(&format!("error: {out}: ")), "{printed}");
+        assert!(!path.join(out).exists());
+    }
 }
 
 #[test]

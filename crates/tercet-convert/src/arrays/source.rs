@@ -16,6 +16,11 @@ pub trait ArraySource: Send + Sync {
     /// The structure of the file.
     fn header(&self) -> &Header;
 
+    /// The limits of what is read.
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+
     /// Reads a box of a variable of numbers or characters into `out`: `extents` positions from `start` on, on each axis;
     /// row-major, little-endian.
     fn read_box(&self, variable: usize, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error>;
@@ -63,7 +68,7 @@ pub fn read_tensor(
     let dtype = item.dtype().unwrap_or(DType::U8);
     let shape = Shape::from(extents);
     let bytes = shape.bytes(dtype.size().unwrap_or(1)).unwrap_or(u64::MAX);
-    check_limit("a variable", bytes, Limits::default().chunk_bytes)
+    check_limit("a variable", bytes, source.limits().chunk_bytes)
         .map_err(|limit| Error::new(source.name().into(), limit.into()))?;
     let mut tensor =
         Tensor::zeros(dtype, shape).map_err(|memory| Error::new(source.name().into(), memory.into()))?;

@@ -1,7 +1,7 @@
 //! [`View`]: a part of a source, with other names and types.
 
 use tercet_core::tensor::{AxisSlice, BoxCopy};
-use tercet_core::{DType, TensorView};
+use tercet_core::{DType, Limits, TensorView};
 use tercet_tet::{AttrValue, File, LabelSelection, Layout, PositionRange, Writer, WriterOptions};
 
 use super::cast::cast;
@@ -479,6 +479,10 @@ fn rename(source: &dyn ArraySource, header: &mut Header, renames: &[(String, Str
 impl ArraySource for View<'_> {
     fn name(&self) -> &str {
         self.source.name()
+    }
+
+    fn limits(&self) -> Limits {
+        self.source.limits()
     }
 
     fn header(&self) -> &Header {

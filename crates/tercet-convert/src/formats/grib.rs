@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 use tercet_core::tensor::BoxCopy;
-use tercet_core::{ByteSource, DType};
+use tercet_core::{ByteSource, DType, Limits};
 
 use crate::Error;
 use crate::arrays::source::{check_box, malformed, refused};
@@ -56,8 +56,8 @@ pub(crate) struct Grib {
 
 impl Grib {
     /// Opens a file: reads the sections of all messages, but no values.
-    pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
-        let messages = Messages::read(&*source)?;
+    pub(crate) fn open(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
+        let messages = Messages::read(&*source, limits)?;
         if messages.fields.is_empty() {
             let reason = messages.unreadable.first().map(|(place, reason)| format!(": {place}: {reason}"));
             let reason = reason.unwrap_or_default();

@@ -68,10 +68,10 @@ impl hdf5_reader::Storage for Bytes {
 
 impl Hdf5 {
     /// Opens a file.
-    pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
+    pub(crate) fn open(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
         let name = source.name().clone();
         guarded(&name.clone(), || {
-            let limits = Limits::default().for_file(source.len());
+            let limits = limits.for_file(source.len());
             let fit = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
             let most = fit(limits.chunk_bytes);
             let mut filters = FilterRegistry::new();

@@ -107,10 +107,10 @@ pub(crate) fn is_matrix(head: &[u8]) -> bool {
 
 impl Matrix {
     /// Reads a file.
-    pub(crate) fn open(source: &dyn ByteSource) -> Result<Self, Error> {
+    pub(crate) fn open(source: &dyn ByteSource, limits: Limits) -> Result<Self, Error> {
         let name = source.name().clone();
         let error = |kind: ErrorKind| Error::new(name.clone(), kind);
-        check_limit("a text file", source.len().saturating_mul(8), Limits::default().chunk_bytes)
+        check_limit("a text file", source.len().saturating_mul(8), limits.chunk_bytes)
             .map_err(|limit| error(limit.into()))?;
         let bytes = source.read_at(Span::first(source.len())).map_err(|failure| error(failure.into()))?;
         let text = std::str::from_utf8(&bytes).map_err(|_| malformed(&name, "the file is not UTF-8 text"))?;
@@ -225,7 +225,7 @@ mod tests {
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     fn open(text: &str) -> Result<(Kind, Vec<u64>, Vec<f64>), String> {
         assert!(is_matrix(text.as_bytes()), "{text}");
-        let matrix = Matrix::open(&Memory::new("m.csv", text.as_bytes().to_vec()))
+        let matrix = Matrix::open(&Memory::new("m.csv", text.as_bytes().to_vec()), Limits::default())
             .map_err(|error| error.to_string())?;
         let item = &matrix.header.variables[0];
         let values = matrix.bytes.as_chunks::<8>().0.iter();

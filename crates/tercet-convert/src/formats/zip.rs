@@ -20,6 +20,7 @@ const PIECE: u64 = 1 << 20;
 pub(crate) struct Archive {
     source: Arc<dyn ByteSource>,
     members: BTreeMap<String, Member>,
+    limits: Limits,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,16 +39,22 @@ fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
 
 impl Archive {
     /// Reads the directory of an archive.
-    pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
+    pub(crate) fn open(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
         let name = source.name().clone();
-        let members = directory(&*source).map_err(|kind| Error::new(name.clone(), kind))?;
+        let members = directory(&*source, limits).map_err(|kind| Error::new(name.clone(), kind))?;
         let members =
             members.ok_or_else(|| malformed(&name, "the directory of the ZIP archive is damaged"))?;
-        Ok(Self { source, members })
+        let limits = limits.for_file(source.len());
+        Ok(Self { source, members, limits })
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
         self.source.name()
+    }
+
+    /// The number of bytes of the archive.
+    pub(crate) fn len(&self) -> u64 {
+        self.source.len()
     }
 
     /// The names of all members.
@@ -103,8 +110,7 @@ impl Archive {
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(member) = self.members.get(name) else { return Ok(None) };
         let damaged = || self.damaged(name);
-        let limits = Limits::default().for_file(self.source.len());
-        let len = check_limit("a member of the archive", member.len, limits.chunk_bytes)
+        let len = check_limit("a member of the archive", member.len, self.limits.chunk_bytes)
             .map_err(|limit| Error::new(self.source.name().clone(), limit.into()))?;
         let stored = self.read_span(name, self.start(name, member)?, member.stored)?;
         let bytes = match member.method {
@@ -170,7 +176,7 @@ impl ByteSource for StoredMember {
 }
 
 /// The members; `None` if the directory is damaged.
-fn directory(source: &dyn ByteSource) -> Result<Option<BTreeMap<String, Member>>, ErrorKind> {
+fn directory(source: &dyn ByteSource, limits: Limits) -> Result<Option<BTreeMap<String, Member>>, ErrorKind> {
     let tail_len = source.len().min(65_557);
     let tail_start = source.len() - tail_len;
     let tail = source.read_at(Span::at(tail_start, tail_len).unwrap_or(Span::empty(0)))?;
@@ -191,7 +197,7 @@ fn directory(source: &dyn ByteSource) -> Result<Option<BTreeMap<String, Member>>
         let (Some(large_count), Some(large_len), Some(large_start)) = fields else { return Ok(None) };
         (count, len, start) = (large_count, large_len, large_start);
     }
-    check_limit("the directory of the archive", len, Limits::default().metadata_bytes)?;
+    check_limit("the directory of the archive", len, limits.metadata_bytes)?;
     let Some(span) = Span::at(start, len).filter(|span| span.end() <= source.len()) else { return Ok(None) };
     let bytes = source.read_at(span)?;
     let mut members = BTreeMap::new();

@@ -33,6 +33,8 @@ pub struct TableOptions {
     pub arrow: tercet_arrow::Options,
     /// Rows per batch; `None` by their size.
     pub batch_rows: Option<usize>,
+    /// How .tatami files are read.
+    pub read: tercet_core::ReadOptions,
 }
 
 impl TableOptions {
@@ -192,7 +194,7 @@ impl Table {
             TableFormat::Tatami => {
                 let mut files = Vec::new();
                 for source in sources {
-                    files.push(File::from_source(with_count(source), tercet_tatami::ReadOptions::new())?);
+                    files.push(File::from_source(with_count(source), options.read.into())?);
                 }
                 return Self::with_files(files, options, read, input_bytes);
             }

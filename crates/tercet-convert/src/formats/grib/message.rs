@@ -78,9 +78,9 @@ const SMALL_GAP: u64 = 256;
 
 impl Messages {
     /// Reads the sections of all messages.
-    pub(super) fn read(source: &dyn ByteSource) -> Result<Self, Error> {
+    pub(super) fn read(source: &dyn ByteSource, limits: Limits) -> Result<Self, Error> {
         let failed = |error: SourceError| Error::new(source.name().clone(), error.into());
-        let mut messages = Self { limits: Limits::default().for_file(source.len()), ..Self::default() };
+        let mut messages = Self { limits: limits.for_file(source.len()), ..Self::default() };
         let mut at = 0;
         let mut gap_start = 0;
         let mut searched = 0;

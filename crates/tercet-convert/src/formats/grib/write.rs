@@ -619,7 +619,7 @@ pub(crate) fn verify(
     let name = path.to_string_lossy().into_owned();
     let file = tercet_core::source::open_location(&Location::Path(path.to_owned()), Access::Pread)
         .map_err(|error| Error::new(name.as_str().into(), error.into()))?;
-    let messages = Messages::read(&*file)?;
+    let messages = Messages::read(&*file, tercet_core::Limits::default())?;
     let differs = |detail: String| {
         Error::new(name.as_str().into(), ErrorKind::Differs(format!("verification failed: {detail}").into()))
     };

@@ -50,7 +50,7 @@ fn open(text: &str) -> Hdf5 {
     let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
     let mut file = Vec::new();
     flate2::read::DeflateDecoder::new(&bytes[..]).read_to_end(&mut file).unwrap();
-    Hdf5::open(Arc::new(Memory::new("test.h5", file))).unwrap()
+    Hdf5::open(Arc::new(Memory::new("test.h5", file)), tercet_core::Limits::default()).unwrap()
 }
 
 fn names(file: &Hdf5) -> Vec<&str> {

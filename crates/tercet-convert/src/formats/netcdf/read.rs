@@ -33,8 +33,8 @@ const FIRST_READ: u64 = 64 << 10;
 
 impl NetCdf {
     /// Opens a file.
-    pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
-        let parsed = read_header(&*source)?;
+    pub(crate) fn open(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
+        let parsed = read_header(&*source, limits)?;
         let name = source.name().clone();
         let mut dims = parsed.dims;
         let is_record = |dims_of: &[usize]| dims_of.first().is_some_and(|dim| dims[*dim].unlimited);
@@ -144,7 +144,7 @@ fn layout(shape: &[u64], size: u64, begin: u64, record: Option<u64>) -> Option<(
 }
 
 /// Reads and parses the header: more bytes are read until it is complete.
-fn read_header(source: &dyn ByteSource) -> Result<ParsedHeader, Error> {
+fn read_header(source: &dyn ByteSource, limits: Limits) -> Result<ParsedHeader, Error> {
     let name = source.name();
     let error = |kind: ErrorKind| Error::new(name.clone(), kind);
     let mut len = FIRST_READ.min(source.len());
@@ -158,8 +158,7 @@ fn read_header(source: &dyn ByteSource) -> Result<ParsedHeader, Error> {
             }
             Err(HeaderError::Short) => {
                 len = len.saturating_mul(8).min(source.len());
-                check_limit("the header", len, Limits::default().metadata_bytes)
-                    .map_err(|limit| error(limit.into()))?;
+                check_limit("the header", len, limits.metadata_bytes).map_err(|limit| error(limit.into()))?;
             }
         }
     }

@@ -75,7 +75,7 @@ fn write(version: Version, single: bool) -> (Header, Vec<u8>) {
 }
 
 fn open(bytes: Vec<u8>) -> Result<NetCdf, crate::Error> {
-    NetCdf::open(Arc::new(Memory::new("a.nc", bytes)))
+    NetCdf::open(Arc::new(Memory::new("a.nc", bytes)), tercet_core::Limits::default())
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::publish::AtomicFile;
-use tercet_core::{ByteSource, DType, Progress};
+use tercet_core::{ByteSource, DType, Limits, Progress};
 
 use super::{Array, header};
 use crate::arrays::dims::DimTable;
@@ -25,8 +25,8 @@ pub(crate) struct NpzSource {
 
 impl NpzSource {
     /// Opens an archive. Compressed members are decompressed in memory.
-    pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
-        let archive = Archive::open(source)?;
+    pub(crate) fn open(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
+        let archive = Archive::open(source, limits)?;
         let mut header = Header { format: "NumPy .npz".to_owned(), ..Header::default() };
         let (mut dims, mut arrays) = (DimTable::new(), Vec::new());
         for member in archive.names() {

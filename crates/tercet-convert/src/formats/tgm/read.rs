@@ -59,8 +59,11 @@ const MAX_COORDINATES: u64 = 16 << 20;
 
 impl TgmSource {
     /// Reads the metadata of all messages.
-    pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
-        let file = File::from_source(source, ReadOptions::new().with_allow_gaps(true))?;
+    pub(crate) fn open(
+        source: Arc<dyn ByteSource>,
+        options: tercet_core::ReadOptions,
+    ) -> Result<Self, Error> {
+        let file = File::from_source(source, ReadOptions::from(options).with_allow_gaps(true))?;
         let mut header = Header { format: "Tensogram .tgm".to_owned(), ..Header::default() };
         for gap in file.gaps()? {
             let name = format!("bytes {}..{}", gap.span.start(), gap.span.end());

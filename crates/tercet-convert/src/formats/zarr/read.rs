@@ -1,12 +1,13 @@
 //! Reader of stores.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 use serde_json::Value;
+use tercet_core::limits::check_limit;
 use tercet_core::tensor::BoxCopy;
-use tercet_core::{ByteSource, DType};
+use tercet_core::{ByteSource, DType, Limits};
 
 use super::metadata::{ArrayInfo, attributes, parse_json};
 use super::store::{OpenKey, RemoteStore, Store};
@@ -25,28 +26,31 @@ pub(crate) struct Zarr {
     store: Store,
     header: Header,
     arrays: Vec<(String, ArrayInfo)>,
+    limits: Limits,
+    /// Whether the store has enough bytes for the values of each array.
+    is_plausible: Vec<OnceLock<bool>>,
 }
 
 impl Zarr {
     /// Opens a directory.
-    pub(crate) fn open_directory(path: &Path) -> Result<Self, Error> {
-        Self::open(Store::Directory(path.to_owned()))
+    pub(crate) fn open_directory(path: &Path, limits: Limits) -> Result<Self, Error> {
+        Self::open(Store::Directory(path.to_owned()), limits)
     }
 
     /// Opens a ZIP archive.
-    pub(crate) fn open_zip(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
-        Self::open(Store::Zip(Archive::open(source)?))
+    pub(crate) fn open_zip(source: Arc<dyn ByteSource>, limits: Limits) -> Result<Self, Error> {
+        Self::open(Store::Zip(Archive::open(source, limits)?), limits)
     }
 
     /// Opens a store by its keys.
-    pub(crate) fn open_keys(name: &str, open: Box<OpenKey>) -> Result<Self, Error> {
-        Self::open(Store::Remote(RemoteStore::open(name.into(), open)?))
+    pub(crate) fn open_keys(name: &str, open: Box<OpenKey>, limits: Limits) -> Result<Self, Error> {
+        Self::open(Store::Remote(RemoteStore::open(name.into(), open, limits)?), limits)
     }
 
-    fn open(store: Store) -> Result<Self, Error> {
+    fn open(store: Store, limits: Limits) -> Result<Self, Error> {
         let name = store.name();
         let json = |key: &str| -> Result<Option<Value>, Error> {
-            let Some(bytes) = store.get(key)? else { return Ok(None) };
+            let Some(bytes) = store.get(key, limits)? else { return Ok(None) };
             let value = parse_json(&bytes);
             value.map(Some).map_err(|error| malformed(&name, format!("`{key}` is not valid JSON: {error}")))
         };
@@ -100,7 +104,8 @@ impl Zarr {
         }
         header.format = format!("Zarr version {version}");
         header.dims = dims.into_dims(|_| false);
-        Ok(Self { name, store, header, arrays })
+        let is_plausible = arrays.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { name, store, header, arrays, limits, is_plausible })
     }
 
     /// The stored bytes of a chunk.
@@ -108,8 +113,28 @@ impl Zarr {
         let (path, info) = &self.arrays[variable];
         let key = info.key(coords);
         let key = if path.is_empty() { key } else { format!("{path}/{key}") };
-        let bytes = self.store.get(&key)?;
+        let bytes = self.store.get(&key, self.limits)?;
         Ok((key, bytes))
+    }
+
+    /// Refuses an array that is far larger than the store: chunks that are missing have the fill value, so that a few
+    /// bytes of metadata can mean any number of values.
+    fn check_expansion(&self, variable: usize) -> Result<(), Error> {
+        let bytes = self.header.variables[variable].bytes();
+        let small = self.limits.for_file(0).array_bytes;
+        let enough = || self.store.has_bytes(bytes.div_ceil(Limits::MAX_EXPANSION)).unwrap_or(true);
+        if bytes <= small || *self.is_plausible[variable].get_or_init(enough) {
+            return Ok(());
+        }
+        let limit = check_limit("an array of a small store", bytes, small);
+        limit.map(drop).map_err(|limit| Error::new(self.name.as_str().into(), limit.into()))
+    }
+
+    /// Refuses a chunk that is far larger than its stored bytes.
+    fn check_chunk(&self, stored: &[u8], info: &ArrayInfo, size: usize) -> Result<(), Error> {
+        let bytes = info.chunk.iter().fold(size as u64, |bytes, extent| bytes.saturating_mul(*extent));
+        let limit = check_limit("a chunk", bytes, self.limits.for_file(stored.len() as u64).chunk_bytes);
+        limit.map(drop).map_err(|limit| Error::new(self.name.as_str().into(), limit.into()))
     }
 }
 
@@ -136,6 +161,10 @@ impl ArraySource for Zarr {
         &self.header
     }
 
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
     fn read_box(&self, variable: usize, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
         let item = &self.header.variables[variable];
         let size = item.item_size();
@@ -146,6 +175,7 @@ impl ArraySource for Zarr {
         if out.is_empty() {
             return Ok(());
         }
+        self.check_expansion(variable)?;
         let (_, info) = &self.arrays[variable];
         let first: Vec<u64> = start.iter().zip(&info.chunk).map(|(at, chunk)| at / chunk).collect();
         let last: Vec<u64> = start
@@ -169,11 +199,12 @@ impl ArraySource for Zarr {
                 let (key, bytes) = self.chunk(variable, &coords)?;
                 let damaged = |reason: String| malformed(&self.name, format!("chunk `{key}`: {reason}"));
                 let values = match bytes {
-                    Some(bytes) => Some(
-                        info.codecs
-                            .decode(bytes, &info.chunk, size, dtype.swap_unit(), &info.fill)
-                            .map_err(damaged)?,
-                    ),
+                    Some(bytes) => {
+                        self.check_chunk(&bytes, info, size)?;
+                        let unit = dtype.swap_unit();
+                        let decoded = info.codecs.decode(bytes, &info.chunk, size, unit, &info.fill);
+                        Some(decoded.map_err(damaged)?)
+                    }
                     None => None,
                 };
                 // The part of the chunk inside the box.

@@ -29,6 +29,7 @@ pub type OpenKey = dyn Fn(&str) -> Result<Option<Arc<dyn ByteSource>>, SourceErr
 pub(super) struct RemoteStore {
     name: Arc<str>,
     open: Box<OpenKey>,
+    limits: Limits,
     /// The metadata files of all nodes.
     metadata: BTreeMap<String, Vec<u8>>,
 }
@@ -41,8 +42,8 @@ impl fmt::Debug for RemoteStore {
 
 impl RemoteStore {
     /// Reads the metadata.
-    pub(super) fn open(name: Arc<str>, open: Box<OpenKey>) -> Result<Self, Error> {
-        let mut store = Self { name, open, metadata: BTreeMap::new() };
+    pub(super) fn open(name: Arc<str>, open: Box<OpenKey>, limits: Limits) -> Result<Self, Error> {
+        let mut store = Self { name, open, limits, metadata: BTreeMap::new() };
         let json = |key: &str, bytes: &[u8]| -> Result<Value, Error> {
             let wrong = |error| malformed(&store.name, format!("`{key}` is not valid JSON: {error}"));
             parse_json(bytes).map_err(wrong)
@@ -85,7 +86,7 @@ impl RemoteStore {
     fn fetch(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
         let error = |kind: ErrorKind| Error::new(format!("{}/{key}", self.name).into(), kind);
         let Some(source) = (self.open)(key).map_err(|source| error(source.into()))? else { return Ok(None) };
-        read_whole(&*source).map(Some).map_err(error)
+        read_whole(&*source, self.limits).map(Some).map_err(error)
     }
 
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
@@ -98,8 +99,8 @@ impl RemoteStore {
 }
 
 /// Reads a value whole.
-fn read_whole(source: &dyn ByteSource) -> Result<Vec<u8>, ErrorKind> {
-    check_limit("a chunk", source.len(), Limits::default().chunk_bytes)?;
+fn read_whole(source: &dyn ByteSource, limits: Limits) -> Result<Vec<u8>, ErrorKind> {
+    check_limit("a chunk", source.len(), limits.chunk_bytes)?;
     Ok(source.read_at(tercet_core::Span::first(source.len()))?.to_vec())
 }
 
@@ -124,7 +125,7 @@ impl Store {
     }
 
     /// The value of a key; `None` if there is none. Keys that leave the store are rejected.
-    pub(super) fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
+    pub(super) fn get(&self, key: &str, limits: Limits) -> Result<Option<Vec<u8>>, Error> {
         if key.is_empty()
             || key.split('/').any(|part| matches!(part, "" | "." | ".."))
             || key.contains(['\\', '\0'])
@@ -141,7 +142,34 @@ impl Store {
                     Err(missing) if tercet_core::Diagnostic::is_not_found(&missing) => return Ok(None),
                     Err(other) => return Err(error(other.into())),
                 };
-                read_whole(&source).map(Some).map_err(error)
+                read_whole(&source, limits).map(Some).map_err(error)
+            }
+        }
+    }
+
+    /// Whether at least `bytes` bytes are stored. Of a remote store only the metadata are known: `None`.
+    pub(super) fn has_bytes(&self, bytes: u64) -> Option<bool> {
+        match self {
+            Self::Zip(archive) => Some(archive.len() >= bytes),
+            Self::Remote(_) => None,
+            Self::Directory(root) => {
+                let (mut found, mut waiting) = (0u64, vec![(root.clone(), 0)]);
+                while let Some((directory, depth)) = waiting.pop() {
+                    for entry in directory.read_dir().into_iter().flatten().flatten() {
+                        // Links are not followed, here and when nodes are listed.
+                        match entry.metadata() {
+                            Ok(file) if file.is_file() => found = found.saturating_add(file.len()),
+                            Ok(file) if file.is_dir() && depth < 128 => {
+                                waiting.push((entry.path(), depth + 1));
+                            }
+                            _ => {}
+                        }
+                        if found >= bytes {
+                            return Some(true);
+                        }
+                    }
+                }
+                Some(false)
             }
         }
     }
