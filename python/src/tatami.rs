@@ -108,6 +108,35 @@ impl Tatami {
         Ok(NativeScan { scan })
     }
 
+    /// A partition with other columns and one more filter, as JSON.
+    fn narrow(
+        &self,
+        py: Python<'_>,
+        partition: &str,
+        columns: Option<Vec<String>>,
+        filter: Option<&str>,
+        batch_rows: Option<u64>,
+    ) -> PyResult<String> {
+        let mut partition: Partition = serde_json::from_str(partition).map_err(internal)?;
+        if let Some(columns) = columns {
+            partition.columns = columns;
+        }
+        if let Some(text) = filter {
+            let expr = Expr::parse(text)
+                .map_err(|error| request(py, &format!("invalid filter `{text}`: {error}")))?;
+            partition.filter = Some(match partition.filter.take() {
+                Some(before) => Expr::And(vec![before, expr]),
+                None => expr,
+            });
+        }
+        if let Some(rows) = batch_rows {
+            partition.batch_rows = rows;
+        }
+        // Columns and filter must be those of the file.
+        py.detach(|| partition.scan(&self.file)).map_err(to_py)?;
+        serde_json::to_string(&partition).map_err(internal)
+    }
+
     #[pyo3(signature = (columns, filter, offset, limit, rows, batch_rows = None))]
     #[expect(clippy::too_many_arguments, reason = "options of a scan")]
     fn scan(

@@ -15,13 +15,20 @@ from ._tatami import Partition, Scan, TatamiFile
 
 
 def _kinds(schema: pa.Schema) -> dict[str, str]:
-    kinds = {}
-    for field in schema:
-        if pa.types.is_integer(field.type):
-            kinds[field.name] = "int"
-        elif pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            kinds[field.name] = "string"
-    return kinds
+    return {field.name: _kind(field.type) for field in schema}
+
+
+def _kind(dtype: pa.DataType) -> str:
+    """The type of a column for the translation of filters."""
+    if pa.types.is_integer(dtype):
+        return "int"
+    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
+        return "string"
+    if pa.types.is_date32(dtype):
+        return "date"
+    if pa.types.is_timestamp(dtype):
+        return "timestamp" if dtype.tz is None else "timestamp_utc"
+    return "float" if pa.types.is_floating(dtype) else "other"
 
 
 class _Scannable:
@@ -49,7 +56,7 @@ class _Scannable:
             # A name with other characters than letters: every column is read.
             odd = filter is not None and any(re.search(r"\W", name) for name in self._schema.names)
             names = None if odd else [name for name in self._schema.names if name in wanted]
-        where = None if filter is None else from_arrow(str(filter), _kinds(self._schema))
+        where = None if filter is None else from_arrow(filter, _kinds(self._schema))
         # Without any column there would be no rows to count.
         if names == []:
             names = self._schema.names[:1]
@@ -150,7 +157,7 @@ class TatamiFragment(_Scannable):
         self._filter = filter
 
     def _scan(self, columns: list[str] | None, where: str | None, batch_rows: int | None) -> Scan:
-        return self.partition.scan(self._file)
+        return self.partition.narrow(columns, where, batch_rows, self._file).scan(self._file)
 
     @property
     def physical_schema(self) -> pa.Schema:

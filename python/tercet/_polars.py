@@ -17,7 +17,7 @@ def scan(file: TatamiFile) -> pl.LazyFrame:
     """A lazy frame. Columns and the filter reach the scan; the filter and the limit are applied to what it returns."""
     empty = pl.DataFrame(file.scan(limit=0))
     schema = empty.schema
-    kinds = {name: "int" if kind.is_integer() else "string" for name, kind in schema.items() if kind.is_integer() or kind == pl.String}
+    kinds = {name: _kind(dtype) for name, dtype in schema.items()}
 
     def source(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
@@ -46,6 +46,15 @@ def scan(file: TatamiFile) -> pl.LazyFrame:
                 return
 
     return register_io_source(source, schema=schema)
+
+
+def _kind(dtype: pl.DataType) -> str:
+    """The type of a column for the translation of filters."""
+    if dtype.is_integer():
+        return "int"
+    if isinstance(dtype, pl.Datetime):
+        return "timestamp" if dtype.time_zone is None else "timestamp_utc"
+    return {pl.String: "string", pl.Date: "date"}.get(type(dtype), "other")
 
 
 def _batches(rows: Any) -> Iterator[pl.DataFrame]:

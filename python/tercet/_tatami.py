@@ -109,6 +109,22 @@ class Partition:
 
         return PartitionScan(open(self.location), self)
 
+    def narrow(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        batch_rows: int | None = None,
+        file: TatamiFile | None = None,
+    ) -> Partition:
+        """The same row groups with some of the columns, and with one more filter."""
+        if file is None:
+            from ._open import open
+
+            file = open(self.location)
+        assert file is not None
+        names = None if columns is None else list(columns)
+        return Partition(file._native.narrow(self._text, names, where, batch_rows))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Partition, (self._text,)
 
