@@ -115,6 +115,7 @@ class TetWriter:
         datasets: list[dict[str, Any]],
         *,
         history: list[tuple[str, str]] = ...,
+        metadata: str | None = None,
         overwrite: bool = False,
         append: bool = False,
     ) -> Self: ...

@@ -1,4 +1,4 @@
-"""Types that `.tet` files do not have, as `tercet convert` records them in their metadata.
+"""Types that `.tet` files do not have, as `tercet convert` and the writers of this package record them in the metadata.
 
 The format has no int8, bool, complex, character or scalar values, and its attributes are strings. The member `typed` of the
 metadata of a dataset says what it was: `{"kind": "int8", "scalar": true, "attrs": [["level", "i16", "850"]]}`. A record of an
@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from ._errors import RequestError
 
 _SHORT = {
     "float16": "f16",
@@ -67,3 +69,77 @@ def attributes(typed: Mapping[str, Any] | None, stored: Mapping[str, Any], texts
         elif value is not None:
             attrs[name] = value
     return {**attrs, **left}
+
+
+#: Longer attributes are in the record only, and so are more attributes than this: other programs do not expect them.
+_VISIBLE_BYTES = 1024
+_VISIBLE_ATTRS = 60
+
+
+def _number_text(value: Any) -> str:
+    if np.issubdtype(value.dtype, np.integer):
+        return str(int(value))
+    # The shortest text of the element type.
+    number = float(str(value))
+    return "NaN" if number != number else repr(number)
+
+
+def entry(name: str, value: Any) -> tuple[str, str]:
+    """The type of an attribute in the record, and its text."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "surrogateescape")
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "US":
+        value = np.asarray(value).astype(str).tolist()
+    if isinstance(value, str):
+        return "string", str(value)
+    if isinstance(value, (list, tuple)):
+        if value and all(isinstance(one, str) for one in value):
+            return "string[]", _compact(name, list(value))
+        is_numeric = all(isinstance(one, (int, float, np.number)) and not isinstance(one, bool) for one in value)
+    else:
+        is_numeric = isinstance(value, (int, float, np.ndarray, np.generic)) and not isinstance(value, bool)
+    if is_numeric:
+        array = np.asarray(value)
+        short = _SHORT.get(array.dtype.name)
+        if short is not None and array.ndim <= 1:
+            texts = [_number_text(one) for one in array.reshape(-1)]
+            return (short, texts[0]) if array.ndim == 0 else (f"{short}[]", f"[{','.join(texts)}]")
+    return "json", _compact(name, value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)
+
+
+def _compact(name: str, value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError):
+        raise RequestError(
+            f"attribute {name!r}: values of type {type(value).__name__} cannot be stored; numbers, strings and lists can"
+        ) from None
+
+
+def file_members(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a file as members of its metadata."""
+    shown: dict[str, Any] = {}
+    records: list[list[str]] = []
+    for name, value in attrs.items():
+        kind, text = entry(name, value)
+        visible = None
+        if all(0 < len(one.encode("utf-8", "surrogateescape")) <= _VISIBLE_BYTES for one in (name, text)):
+            visible = text if kind == "string" else _json(text)
+        if visible is None or len(shown) >= _VISIBLE_ATTRS:
+            records.append([name, kind, text, "only here"])
+        else:
+            shown[name] = visible
+            records.append([name, kind, text])
+    return {"attrs": shown, "typed": {"attrs": records}} if records else {}
+
+
+def _json(text: str) -> Any:
+    """A value of JSON, which has no NaN and no infinities; else none."""
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(constant)
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except ValueError:
+        return None

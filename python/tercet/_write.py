@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ._arrays import to_bytes
 from ._dask import is_dask, stored_chunks
 from ._dask import write as write_dask
 from ._errors import RequestError
+from ._typed import entry, file_members
 
 #: Chunks have about this many bytes by default.
 CHUNK_BYTES = 4 << 20
@@ -37,12 +39,40 @@ def write(path: str | os.PathLike[str], data: Any, **options: Any) -> str:
     return name
 
 
-def _attr(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.tolist()
-    return json.dumps(value)
+@dataclass
+class Parts:
+    """What a `.tet` file is written from."""
+
+    arrays: Mapping[str, Any]
+    dims: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    attrs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: By dataset and axis name.
+    labels: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    #: Records of types that the format does not have, by dataset.
+    typed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: Members of the metadata of the file.
+    file: Mapping[str, Any] = field(default_factory=dict)
+
+
+#: Attributes that queries use as numbers. Strings among them are stored as given.
+_NUMBERS = ("_FillValue", "missing_value", "fill_value", "scale_factor", "add_offset", "valid_min", "valid_max", "valid_range")
+
+
+def _attr(name: str, value: Any, dtype: np.dtype[Any]) -> tuple[str, str, str | None]:
+    """The name of an attribute, its text, and its type for the record."""
+    if name in _NUMBERS and isinstance(value, str):
+        return name, value, None
+    if name in _NUMBERS[:3] and isinstance(value, (int, float)) and not isinstance(value, bool):
+        # A Python number has no type of its own.
+        with np.errstate(all="ignore"):
+            try:
+                typed = dtype.type(value)
+            except (OverflowError, TypeError, ValueError):
+                typed = value
+        if typed == value or typed != typed and value != value:
+            value = typed
+    kind, text = entry(name, value)
+    return name, text, kind
 
 
 def default_chunks(shape: Sequence[int], itemsize: int) -> list[int]:
@@ -71,12 +101,20 @@ def write_tet(
     zstd: int | bool | None = None,
     max_error: Mapping[str, float] | float | None = None,
     keep_bits: Mapping[str, int] | int | None = None,
+    file_attrs: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> int:
     """Writes arrays to a `.tet` file. Returns its length in bytes.
 
+    >>> import numpy as np, tempfile, tercet
+    >>> path = tempfile.mkdtemp() + "/a.tet"
+    >>> _ = tercet.write_tet(path, {"t2m": np.ones((2, 3))}, dims={"t2m": ["time", "lat"]}, attrs={"t2m": {"units": "K"}})
+    >>> tercet.open(path)["t2m"].attrs
+    {'units': 'K'}
+
     Args:
-        datasets: Arrays by name, or an `xarray.Dataset`, whose coordinates become datasets.
+        datasets: Arrays by name, or an `xarray.Dataset`, whose coordinates become datasets. Types that the format does not
+            have, of values and of attributes, are recorded, and restored by `xr.open_dataset`.
         dims: Axis names by dataset.
         labels: Labels by dataset and axis name.
         attrs: Attributes by dataset: `{"t2m": {"units": "K"}}`.
@@ -85,19 +123,44 @@ def write_tet(
         zstd: A level, `True` for 3, `False` for none. By default compression is chosen from a sample.
         max_error: The maximum absolute error: values are rounded to as few bits as it allows.
         keep_bits: The number of mantissa bits that are kept.
+        file_attrs: Attributes of the file.
     """
     if hasattr(datasets, "data_vars") and hasattr(datasets, "variables"):
         from .xarray import decompose
 
-        datasets, dims, attrs, labels = decompose(datasets)
+        parts = decompose(datasets, file_attrs)
+    else:
+        parts = Parts(datasets, dims or {}, attrs or {}, labels or {}, file=file_members(file_attrs or {}))
+    return write_parts(
+        path, parts, chunks=chunks, zstd=zstd, max_error=max_error, keep_bits=keep_bits, overwrite=overwrite
+    )
+
+
+def write_parts(
+    path: str | os.PathLike[str],
+    parts: Parts,
+    *,
+    chunks: Mapping[str, Sequence[int]] | Sequence[int] | None,
+    zstd: int | bool | None,
+    max_error: Mapping[str, float] | float | None,
+    keep_bits: Mapping[str, int] | int | None,
+    overwrite: bool,
+) -> int:
+    """Writes a `.tet` file. Returns its length in bytes."""
     new: list[dict[str, Any]] = []
     arrays: list[tuple[tuple[int, ...], Any]] = []
-    for name, values in datasets.items():
+    for name, values in parts.arrays.items():
+        dims = parts.dims.get(name)
         chunk = chunks.get(name) if isinstance(chunks, Mapping) else chunks
+        record = parts.typed.get(name, {})
+        has_axis = record.get("scalar") or str(record.get("kind")).startswith(("char", "complex"))
+        if chunk is not None and has_axis and len(chunk) == values.ndim - 1:
+            # The axis of characters, of the parts of complex numbers, or of a scalar.
+            chunk = [*chunk, values.shape[-1]]
         if is_dask(values):
             # Computed block by block, when it is written.
             array, data = np.empty((0,) * values.ndim, values.dtype.newbyteorder("<")), values
-            chunk = stored_chunks(name, values, chunk, (dims or {}).get(name))
+            chunk = stored_chunks(name, values, chunk, dims)
         else:
             array, data = to_bytes(values)
         extents = values.shape if data is values else array.shape
@@ -113,16 +176,17 @@ def write_tet(
                 "dtype": array.dtype.name,
                 "shape": list(extents),
                 "chunks": list(chunk) if chunk is not None else default_chunks(extents, array.dtype.itemsize),
-                "dims": list(dims[name]) if dims and name in dims else None,
-                "labels": [(axis, [str(one) for one in all_]) for axis, all_ in (labels or {}).get(name, {}).items()],
-                "attrs": [(key, _attr(value)) for key, value in (attrs or {}).get(name, {}).items()],
+                "dims": list(dims) if dims is not None else None,
+                "labels": [(axis, [str(one) for one in all_]) for axis, all_ in parts.labels.get(name, {}).items()],
+                "attrs": [_attr(key, value, array.dtype) for key, value in parts.attrs.get(name, {}).items()],
                 "zstd": 3 if zstd is True else None if zstd is False else zstd,
                 "raw": zstd is False,
                 "max_error": per_dataset(max_error) if is_float or isinstance(max_error, Mapping) else None,
                 "keep_bits": per_dataset(keep_bits) if is_float or isinstance(keep_bits, Mapping) else None,
             }
         )
-    writer = _lib.TetWriter(os.fspath(path), new, overwrite=overwrite)
+    metadata = {"file": parts.file, "datasets": {name: {"typed": one} for name, one in parts.typed.items()}}
+    writer = _lib.TetWriter(os.fspath(path), new, metadata=json.dumps(metadata), overwrite=overwrite)
     try:
         for number, (shape, data) in enumerate(arrays):
             if not is_dask(data):

@@ -30,7 +30,8 @@ import tercet
 
 from ._dask import is_dask
 from ._tgm import flatten
-from ._typed import attributes
+from ._typed import attributes, entry, file_members
+from ._write import Parts, write_parts
 
 _MAGIC = {b"TETR": "tet", b"TENSOGRM": "tgm"}
 
@@ -236,7 +237,9 @@ def _typed(labels: list[str]) -> Values:
 def _variable(dataset: tercet.Dataset, typed: Mapping[str, Any]) -> xr.Variable:
     array = TetArray(dataset, typed)
     name = dataset.name.rpartition("/")[2]
-    dims = [dim if not dim.startswith("dim_") else f"{name}_{dim}" for dim in dataset.dims[: len(array.shape)]]
+    stored = dataset._file._described[dataset._number][4]
+    # Axes without a name in the file are those of this variable only.
+    dims = [dim if own else f"{name}_{dim}" for dim, own in zip(dataset.dims[: len(array.shape)], stored)]
     sizes = dataset.chunks[: len(dims)]
     encoding = {"preferred_chunks": dict(zip(dims, sizes)), "chunks": sizes} if dims else {}
     return xr.Variable(dims, indexing.LazilyIndexedArray(array), _attrs(dataset, typed), encoding)
@@ -248,6 +251,8 @@ def _tet_variables(
     """The variables of a group; names such as `surface/t2m` are in the group `surface`."""
     variables: dict[str, xr.Variable] = {}
     labels: dict[str, xr.Variable] = {}
+    recorded = _record(metadata[0]).get("labels")
+    records = recorded if isinstance(recorded, dict) else {}
     for full in file:
         inside, _, name = full.rpartition("/")
         if inside != group or name in dropped:
@@ -256,11 +261,20 @@ def _tet_variables(
         for axis, dim in enumerate(variables[name].dims):
             found = file.labels(full, axis)
             if found is not None and dim not in labels:
-                labels[str(dim)] = xr.Variable((dim,), _typed(found))
+                record = records.get(dim)
+                record = record if isinstance(record, dict) else {}
+                values = np.array(found, dtype=str) if record.get("kind") == "string" else _typed(found)
+                labels[str(dim)] = xr.Variable((dim,), values, _label_attrs(record))
     for dim, variable in labels.items():
         if dim not in variables and dim not in dropped:
             variables[dim] = variable
     return variables
+
+
+def _label_attrs(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of labels, which are in the record only."""
+    texts = {one[0]: one[2] for one in record.get("attrs") or [] if isinstance(one, list) and len(one) > 2}
+    return attributes(record, texts, texts)
 
 
 #: Names of objects that are coordinates.
@@ -479,30 +493,130 @@ def _groups(file: tercet.TetFile) -> list[str]:
     return sorted(groups)
 
 
-def decompose(
-    dataset: xr.Dataset,
-) -> tuple[dict[str, Any], dict[str, list[str]], dict[str, dict[str, Any]], dict[str, dict[str, list[str]]]]:
-    """Arrays, axis names, attributes and labels of an `xarray.Dataset`, encoded by the CF conventions."""
+def _encoded(dataset: xr.Dataset) -> tuple[dict[str, xr.Variable], dict[str, xr.Variable], dict[str, Any]]:
+    """The variables, encoded by the CF conventions: numbers, and strings as they are; and the attributes of the dataset."""
+    variables, attrs = conventions.encode_dataset_coordinates(dataset)  # type: ignore[no-untyped-call]
+    texts = {name: variable for name, variable in variables.items() if _is_text(variable)}
+    numbers = {name: variable for name, variable in variables.items() if name not in texts}
+    encoded, attrs = conventions.cf_encoder(numbers, attrs)  # type: ignore[no-untyped-call]
+    for name, variable in encoded.items():
+        if numbers[name].dtype == bool and variable.attrs.get("dtype") == "bool":
+            # Not as int8 of the CF conventions.
+            kept = {key: value for key, value in variable.attrs.items() if key != "dtype"}
+            encoded[name] = xr.Variable(variable.dims, variable.data.astype(bool), kept)
+    as_text = {str(name): variable for name, variable in texts.items()}
+    return {str(name): variable for name, variable in encoded.items()}, as_text, dict(attrs)
+
+
+def _is_text(variable: xr.Variable) -> bool:
+    if variable.dtype.kind in "US":
+        return True
+    if variable.dtype.kind not in "OT":
+        return False
+    return any(isinstance(one, (str, bytes)) for one in np.asarray(variable.values, dtype=object).reshape(-1))
+
+
+def _strings(name: str, variable: xr.Variable) -> list[str] | list[bytes]:
+    values = np.asarray(variable.values, dtype=object).reshape(-1).tolist()
+    for kind in (str, bytes):
+        if all(isinstance(one, kind) for one in values):
+            return values
+    raise tercet.RequestError(f"variable {name!r}: missing or mixed strings cannot be stored; use .fillna('')")
+
+
+def _chars(name: str, variable: xr.Variable, sizes: Mapping[Hashable, int]) -> xr.Variable:
+    """Strings as characters, with one more axis."""
+    texts = _strings(name, variable)
+    raw = [one.encode() if isinstance(one, str) else one for one in texts]
+    if any(b"\0" in one for one in raw):
+        raise tercet.RequestError(f"variable {name!r}: strings with NUL characters cannot be stored")
+    width = max(1, *map(len, raw)) if raw else 1
+    values = np.array(raw, f"S{width}").reshape(variable.shape)[..., np.newaxis].view(np.uint8)
+    dim = f"string{width}"
+    while sizes.get(dim, width) != width:
+        dim += "_"
+    attrs = dict(variable.attrs)
+    if any(isinstance(one, str) for one in texts):
+        attrs["_Encoding"] = "utf-8"
+    return xr.Variable((*variable.dims, dim), values, attrs)
+
+
+#: The most bytes of a label.
+_MAX_LABEL = 1024
+
+
+def _parts_of_complex(block: Values) -> Values:
+    real = block.real.dtype
+    return np.ascontiguousarray(block).reshape(*block.shape, 1).view(real)
+
+
+def _stored(data: Any) -> tuple[Any, str | None]:
+    """An array as the format can store it, and the type that is recorded."""
+    dtype = data.dtype
+    if dtype == np.int8:
+        return data.astype(np.int16), "int8"
+    if dtype == bool:
+        return data.astype(np.uint8), "bool"
+    if dtype.kind == "c":
+        data = data.astype(dtype.newbyteorder("="))
+        if is_dask(data):
+            real = data.real.dtype
+            chunks = (*data.chunks, (2,))
+            return data.map_blocks(_parts_of_complex, dtype=real, new_axis=data.ndim, chunks=chunks), dtype.name
+        return _parts_of_complex(data), dtype.name
+    return data, None
+
+
+def decompose(dataset: xr.Dataset, file_attrs: Mapping[str, Any] | None = None) -> Parts:
+    """An `xarray.Dataset` as the arrays of a `.tet` file, encoded by the CF conventions.
+
+    Types that the format does not have are recorded as `tercet convert` does.
+    """
+    variables, texts, attrs = _encoded(dataset)
+    typed: dict[str, dict[str, Any]] = {}
+    used = {dim for name, one in {**variables, **texts}.items() for dim in one.dims if one.dims != (name,) or name in variables}
+    labels: dict[str, list[str]] = {}
+    label_records: dict[str, Any] = {}
+    for name, variable in texts.items():
+        strings = _strings(name, variable) if variable.dims == (name,) and name in used else []
+        if strings and all(isinstance(one, str) and 0 < len(one.encode()) <= _MAX_LABEL for one in strings):
+            labels[name] = [str(one) for one in strings]
+            label_records[name] = {"kind": "string"}
+            if variable.attrs:
+                label_records[name]["attrs"] = [
+                    [str(key), *entry(str(key), value), "only here"] for key, value in variable.attrs.items()
+                ]
+        else:
+            variables[name] = _chars(name, variable, dataset.sizes)
+            typed[name] = {"kind": "char"}
     arrays: dict[str, Any] = {}
     dims: dict[str, list[str]] = {}
-    attrs: dict[str, dict[str, Any]] = {}
-    labels: dict[str, dict[str, list[str]]] = {}
-    text_coords: dict[str, list[str]] = {}
-    for name, variable in dataset.variables.items():
-        encoded = conventions.encode_cf_variable(variable, name=name)
-        if encoded.dtype.kind in "OUS":
-            if variable.dims == (name,):
-                text_coords[str(name)] = [str(one) for one in np.asarray(variable.values)]
-                continue
-            raise tercet.RequestError(f"variable {name!r} holds strings; `.tet` stores numbers, and strings as labels")
-        arrays[str(name)] = encoded.data if is_dask(encoded.data) else np.asarray(encoded.values)
-        dims[str(name)] = [str(dim) for dim in variable.dims]
-        attrs[str(name)] = dict(encoded.attrs)
-    for name_, names in dims.items():
-        found = {dim: text_coords[dim] for dim in names if dim in text_coords}
+    described: dict[str, dict[str, Any]] = {}
+    of_dataset: dict[str, dict[str, list[str]]] = {}
+    for name, variable in variables.items():
+        data = variable.data if is_dask(variable.data) else np.asarray(variable.values)
+        own = [str(dim) for dim in variable.dims]
+        record: dict[str, Any] = typed.get(name, {})
+        if not data.shape:
+            data, own = data.reshape(1), ["scalar"]
+            record["scalar"] = True
+        data, kind = _stored(data)
+        if kind is not None:
+            record["kind"] = kind
+            own += ["complex"] * (data.ndim - len(own))
+        if record:
+            typed[name] = record
+        arrays[name], dims[name], described[name] = data, own, {str(key): one for key, one in variable.attrs.items()}
+        found = {dim: labels[dim] for dim in own if dim in labels}
         if found:
-            labels[name_] = found
-    return arrays, dims, attrs, labels
+            of_dataset[name] = found
+    file = file_members({**{str(key): one for key, one in attrs.items()}, **(file_attrs or {})})
+    if label_records:
+        file.setdefault("typed", {})["labels"] = label_records
+    unlimited = set(dataset.encoding.get("unlimited_dims") or ())
+    if unlimited:
+        file.setdefault("typed", {})["dims"] = [[str(dim), size, dim in unlimited] for dim, size in dataset.sizes.items()]
+    return Parts(arrays, dims, described, of_dataset, typed, file)
 
 
 class TercetBackend(BackendEntrypoint):
@@ -650,14 +764,11 @@ class TercetAccessor:
         path = os.path.abspath(path)  # A worker can have another working directory.
 
         def write() -> int:
-            arrays, dims, attrs, labels = decompose(self._dataset)
-            shapes = {name: _chunk_shape(array, dims[name], chunks) for name, array in arrays.items()}
-            return tercet.write_tet(
+            parts = decompose(self._dataset)
+            shapes = {name: _chunk_shape(array, parts.dims[name], chunks) for name, array in parts.arrays.items()}
+            return write_parts(
                 path,
-                arrays,
-                dims=dims,
-                attrs=attrs,
-                labels=labels,
+                parts,
                 chunks={name: shape for name, shape in shapes.items() if shape is not None},
                 zstd=zstd,
                 max_error=max_error,
@@ -672,11 +783,19 @@ class TercetAccessor:
         return delayed(write, pure=False)()
 
     def to_tgm(self, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None, **options: Any) -> int:
-        """Writes one message with all variables to a `.tgm` file. Options are those of `tercet.write_tgm`."""
-        arrays, dims, attrs, _ = decompose(self._dataset)
-        objects = {name: np.asarray(array) for name, array in arrays.items()}
-        described = {name: {**_texts(attrs[name]), "dim_names": dims[name]} for name in arrays}
-        return tercet.write_tgm(path, [(dict(metadata or {}), objects)], object_metadata=[described], **options)
+        """Writes one message with all variables to a `.tgm` file. Options are those of `tercet.write_tgm`.
+
+        Attributes of the dataset become keys of the message, unless `metadata` has them.
+        """
+        variables, texts, attrs = _encoded(self._dataset)
+        if texts:
+            raise tercet.RequestError(f"variable {next(iter(texts))!r} holds strings; `.tgm` stores numbers only")
+        objects = {name: np.asarray(one.values) for name, one in variables.items()}
+        described = {
+            name: {**_texts(one.attrs), "dim_names": [str(dim) for dim in one.dims]} for name, one in variables.items()
+        }
+        keys = {**_texts(attrs), **(metadata or {})}
+        return tercet.write_tgm(path, [(keys, objects)], object_metadata=[described], **options)
 
 
 def _texts(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -199,6 +199,23 @@ def test_scalars_are_refused(tmp_path):
         tercet.write(tmp_path / "a.tet", {"one": np.float64(3.5)})
 
 
+def test_attributes_have_types(tmp_path):
+    path = tmp_path / "a.tet"
+    attrs = {"units": "K", "level": 850, "_FillValue": -1, "note": "x" * 2000, "scale_factor": 0}
+    tercet.write(path, {"a": np.zeros(3, np.int16)}, attrs={"a": attrs}, file_attrs={"title": "weather", "run": 3})
+    # The long one is not visible to other programs, nor is a factor of 0, with which queries would fail.
+    assert tercet.open(path)["a"].attrs == {"units": "K", "level": "850", "_FillValue": "-1"}
+    metadata = tercet.open(path).summary()["metadata"]
+    assert metadata["file"]["attrs"] == {"title": "weather", "run": 3}
+    records = {one[0]: one[1:] for one in metadata["datasets"]["a"]["typed"]["attrs"]}
+    assert records["level"] == ["i64", "850"] and records["_FillValue"] == ["i16", "-1"]
+    assert records["note"] == ["string", "x" * 2000, "only here"]
+    assert tercet.open(path)["a"].count().item() == 3
+    plain = tmp_path / "plain.tet"
+    tercet.write(plain, {"a": np.zeros(3)}, attrs={"a": {"units": "K"}})
+    assert tercet.open(plain).summary()["metadata"]["datasets"] == {"a": {"attrs": {"units": "K"}}}
+
+
 def test_existing_files_are_kept(tmp_path):
     path = tmp_path / "a.tet"
     tercet.write(path, {"a": np.zeros(3)})

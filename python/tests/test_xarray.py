@@ -98,6 +98,121 @@ def test_records_of_convert(tmp_path):
     np.testing.assert_array_equal(xr.open_dataset(tmp_path / "a.tet")["t"].isel(x=[1], time=0).values, [1])
 
 
+def everything():
+    times = np.array(["2024-01-01", "2024-01-02", "2024-01-05"], "datetime64[ns]")
+    values = np.arange(6, dtype=np.float32).reshape(3, 2)
+    attrs = {"units": "K", "flags": np.array([1, 2], np.int16), "level": 850, "factor": np.float32(0.1), "empty": ""}
+    return xr.Dataset(
+        {
+            "t": (("time", "x"), values, attrs),
+            "small": ("x", np.array([-128, 127], np.int8)),
+            "mask": (("x",), np.array([True, False])),
+            "wave": (("time", "x"), values + 1j * values.astype(np.complex64)),
+            "phase": ((), np.complex128(1 + 2j)),
+            "level": ((), np.float64(850), {"units": "hPa"}),
+            "name": ("x", np.array(["Zürich", ""], object), {"long_name": "name of the station"}),
+            "code": ("x", np.array([b"a", b"bcd"])),
+            "title": ((), "one string"),
+            "since": ("x", np.array([3, 4], "timedelta64[h]").astype("timedelta64[ns]")),
+            "plain": ("dim_0", np.arange(3)),
+        },
+        coords={
+            "time": ("time", times),
+            "height": ("x", [2.0, 10.0]),
+            "lat2d": (("time", "x"), values + 40),
+            "reference": np.datetime64("2024-01-01", "ns"),
+            "x": ("x", ["10", "20"], {"long_name": "station"}),
+        },
+        attrs={
+            "title": "everything", "version": 3, "bounds": np.array([0.5, 1.5]), "ratio": np.float32(0.1), "empty": "",
+            "long": "y" * 5000, "none": np.nan, "tags": ["a", "b"], "ok": True, "nested": {"a": [1, None]},
+        },
+    )
+
+
+def check_everything(found, made):
+    xr.testing.assert_identical(found, made)
+    for name in made.variables:
+        # Strings of any type are equal to each other.
+        if made[name].dtype.kind not in "OUS":
+            assert found[name].dtype == made[name].dtype, name
+    assert type(found.attrs["ratio"]) is np.float32 and found["t"].attrs["flags"].dtype == np.int16
+    assert found["t"].attrs["level"] == 850 and found.attrs["version"] == 3
+
+
+def test_everything_of_a_dataset_is_kept(tmp_path):
+    import tercet.xarray
+
+    made = everything()
+    made.encoding["unlimited_dims"] = {"time"}
+    tercet.write(tmp_path / "a.tet", made)
+    found = xr.open_dataset(tmp_path / "a.tet")
+    assert found.encoding["unlimited_dims"] == {"time"}
+    check_everything(found.load(), made)
+    # Once more, from what was read.
+    found.tercet.to_tet(tmp_path / "b.tet")
+    check_everything(xr.open_dataset(tmp_path / "b.tet").load(), made)
+    made.isel(time=0, x=1).tercet.to_tet(tmp_path / "point.tet")
+    xr.testing.assert_identical(xr.open_dataset(tmp_path / "point.tet").load(), made.isel(time=0, x=1))
+    # The values are readable without the record, and the attributes visible.
+    file = tercet.open(tmp_path / "a.tet")
+    assert file["small"].to_numpy().tolist() == [-128, 127] and file["wave"].shape == (3, 2, 2)
+    assert file["t"].attrs["level"] == "850" and file.summary()["metadata"]["file"]["attrs"]["version"] == 3
+    assert file["t"].sel(x="20").dims == ("time",)
+
+
+def test_everything_is_converted(tmp_path):
+    pytest.importorskip("netCDF4")
+    made = everything()
+    made = made.drop_vars(["wave", "phase"])
+    for name in ("ok", "nested", "none"):
+        del made.attrs[name]
+    tercet.write(tmp_path / "a.tet", made)
+    report = tercet.convert(tmp_path / "a.tet", tmp_path / "a.nc")
+    assert not [one for one in report if one["fate"] == "lost"], report
+    found = xr.open_dataset(tmp_path / "a.nc", engine="netcdf4").load()
+    for name in ("t", "small", "mask", "level", "title", "name", "lat2d", "time"):
+        np.testing.assert_array_equal(found[name].values, made[name].values)
+    assert found.attrs["version"] == 3 and found["t"].attrs["flags"].dtype == np.int16
+
+
+def test_everything_of_dask_is_kept(tmp_path):
+    pytest.importorskip("dask")
+    import tercet.xarray  # noqa: F401
+
+    made = everything()
+    chunked = made.chunk({"time": 2})
+    chunked.tercet.to_tet(tmp_path / "a.tet")
+    check_everything(xr.open_dataset(tmp_path / "a.tet").load(), made)
+    assert tercet.open(tmp_path / "a.tet")["wave"].chunks == (2, 2, 2)
+
+
+def test_what_cannot_be_stored_is_refused(tmp_path):
+    import tercet.xarray
+
+    path = tmp_path / "a.tet"
+    for made, message in [
+        (xr.Dataset({"s": ("x", np.array(["a", None], object))}), "missing or mixed strings"),
+        (xr.Dataset({"s": ("x", ["a\0b"])}), "NUL"),
+        (xr.Dataset({"t": ("x", [1.0])}, attrs={"made": np.datetime64("2024-01-01")}), "attribute 'made'"),
+        (xr.Dataset({"t": ("x", [1.0], {"object": object()})}), "attribute 'object'"),
+    ]:
+        with pytest.raises(tercet.RequestError, match=message):
+            tercet.write(path, made)
+    with pytest.raises(tercet.RequestError, match="'city' holds strings"):
+        xr.Dataset({"t": ("city", [1.0])}, coords={"city": ["Bonn"]}).tercet.to_tgm(tmp_path / "a.tgm")
+    assert not list(tmp_path.iterdir())
+
+
+def test_attributes_of_a_dataset_are_keys_of_the_message(tmp_path):
+    import tercet.xarray  # noqa: F401
+
+    made = xr.Dataset({"t": ("x", [1.0, 2.0])}, coords={"lat2d": ("x", [3.0, 4.0])}, attrs={"step": 6, "run": "a"})
+    made.tercet.to_tgm(tmp_path / "a.tgm", metadata={"run": "b"})
+    assert tercet.open(tmp_path / "a.tgm")[0].metadata == {"step": 6, "run": "b"}
+    assert "lat2d" in xr.open_dataset(tmp_path / "a.tgm", engine="tercet").coords
+
+
 def test_urls_are_left_to_tercet():
     engines = xr.backends.plugins.list_engines()
     for name in ("https://host/run.tgm", "https://host/era5.tet?x=1"):

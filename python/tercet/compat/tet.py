@@ -1172,7 +1172,7 @@ class TetWriter:
             "chunks": [int(extent) for extent in (values.shape if chunk_shape is None else chunk_shape)],
             "dims": None if dim_names is None else list(dim_names),
             "labels": [(axis, [str(label) for label in labels]) for axis, labels in (coords or {}).items()],
-            "attrs": list((attrs or {}).items()),
+            "attrs": [(key, value, None) for key, value in (attrs or {}).items()],
             "zstd": None,
             "raw": True,
             "max_error": None,
