@@ -2,12 +2,64 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tercet::core::{Class, Diagnostic, SourceError};
+use tercet::core::{Class, CommonError, Diagnostic, Hint, Region, SourceError, escape};
+use tercet::{ErrorKind, tatami, tet, tgm};
 
 /// Converts an error of the library to an exception of `tercet._errors`, which has the classes and their attributes.
 pub(crate) fn to_py(error: impl Into<tercet::Error>) -> PyErr {
     let error = error.into();
-    Python::attach(|py| exception(py, &error, error.location()).unwrap_or_else(|failed| failed))
+    let site = match error.kind() {
+        ErrorKind::Tet(error) => tet_site(error),
+        ErrorKind::Tgm(error) => tgm_site(error),
+        ErrorKind::Tatami(error) => tatami_site(error),
+        _ => None,
+    };
+    Python::attach(|py| exception_at(py, &error, error.location(), site).unwrap_or_else(|failed| failed))
+}
+
+/// The region of a file that an error is about, and the field if it is known.
+type Site = Option<(String, Option<&'static str>)>;
+
+fn tet_site(error: &tet::ErrorKind) -> Site {
+    match error {
+        tet::ErrorKind::Common(error) => site(error),
+        tet::ErrorKind::StaleIntegrityBlock { region, .. } => Some((region.to_string(), None)),
+        tet::ErrorKind::Chunk { dataset, coords, .. } | tet::ErrorKind::MissingChunk { dataset, coords } => {
+            Some((format!("dataset `{}`, chunk {coords:?}", escape::name(dataset)), None))
+        }
+        _ => None,
+    }
+}
+
+fn tgm_site(error: &tgm::ErrorKind) -> Site {
+    match error {
+        tgm::ErrorKind::Common(error) => site(error),
+        tgm::ErrorKind::Cbor { region, .. }
+        | tgm::ErrorKind::Metadata { region, .. }
+        | tgm::ErrorKind::MissingHash { region, .. }
+        | tgm::ErrorKind::Contradiction { region, .. }
+        | tgm::ErrorKind::PayloadLength { region, .. }
+        | tgm::ErrorKind::Pipeline { region, .. } => Some((region.to_string(), None)),
+        _ => None,
+    }
+}
+
+fn tatami_site(error: &tatami::ErrorKind) -> Site {
+    match error {
+        tatami::ErrorKind::Common(error) => site(error),
+        tatami::ErrorKind::Codec { region, .. } => Some((region.to_string(), None)),
+        _ => None,
+    }
+}
+
+fn site<R: Region>(error: &CommonError<R>) -> Site {
+    match error {
+        CommonError::Malformed(malformed) => {
+            Some((malformed.site.region.to_string(), Some(malformed.site.field)))
+        }
+        CommonError::Checksum { region, .. } => Some((region.to_string(), None)),
+        _ => None,
+    }
 }
 
 /// Converts an error of Arrow tables.
@@ -31,9 +83,14 @@ pub(crate) fn ingest_to_py(error: &tercet::convert::tables::IngestError, locatio
 }
 
 fn exception(py: Python<'_>, error: &dyn Diagnostic, location: &str) -> PyResult<PyErr> {
+    exception_at(py, error, location, None)
+}
+
+fn exception_at(py: Python<'_>, error: &dyn Diagnostic, location: &str, site: Site) -> PyResult<PyErr> {
     let class = match error.class() {
         _ if error.is_cancelled() => "Cancelled",
         _ if error.is_not_found() => "NotFoundError",
+        _ if error.hint() == Some(Hint::Overwrite) => "ExistsError",
         Class::Io => "TercetOSError",
         Class::Malformed => "MalformedError",
         Class::Corrupt => "CorruptError",
@@ -52,7 +109,7 @@ fn exception(py: Python<'_>, error: &dyn Diagnostic, location: &str) -> PyResult
     }
     let span = error.span().map(|span| (span.start(), span.end()));
     let errors = py.import("tercet._errors")?;
-    let made = errors.getattr("make")?.call1((class, message, location, span))?;
+    let made = errors.getattr("make")?.call1((class, message, location, span, site))?;
     Ok(PyErr::from_value(made))
 }
 
@@ -63,10 +120,19 @@ pub(crate) fn internal(error: impl std::fmt::Display) -> PyErr {
 
 /// An invalid argument.
 pub(crate) fn request(py: Python<'_>, message: &str) -> PyErr {
+    plain(py, "RequestError", message, "")
+}
+
+/// Work on a file was stopped by a signal or by a callback.
+pub(crate) fn cancelled(py: Python<'_>, location: &str) -> PyErr {
+    plain(py, "Cancelled", "interrupted", location)
+}
+
+fn plain(py: Python<'_>, class: &str, message: &str, location: &str) -> PyErr {
     let make = || -> PyResult<PyErr> {
         let errors = py.import("tercet._errors")?;
         let span: Option<(u64, u64)> = None;
-        Ok(PyErr::from_value(errors.getattr("make")?.call1(("RequestError", message, "", span))?))
+        Ok(PyErr::from_value(errors.getattr("make")?.call1((class, message, location, span))?))
     };
     make().unwrap_or_else(|failed| failed)
 }

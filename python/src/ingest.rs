@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use tercet::convert::tables::{self, IngestError, IngestOptions, TableError};
-use tercet::core::progress::NoProgress;
 use tercet::core::source::Access;
 use tercet::core::{ByteSource, Location};
 use tercet::tatami::WriterOptions;
 
 use crate::error::{ingest_to_py, request, source_to_py};
+use crate::job;
 
 /// Writes files of one format, CSV, JSONL, Parquet, Arrow or `.tatami`, as one `.tatami` file. Returns the number of rows.
 #[pyfunction]
-#[pyo3(signature = (path, inputs, *, sort = None, blobs = Vec::new(), blooms = Vec::new(), overwrite = false))]
+#[pyo3(signature = (path, inputs, *, sort = None, blobs = Vec::new(), blooms = Vec::new(), overwrite = false, progress = None))]
+#[expect(clippy::too_many_arguments, reason = "options of a table")]
 pub(crate) fn create_tatami(
     py: Python<'_>,
     path: &str,
@@ -22,6 +23,7 @@ pub(crate) fn create_tatami(
     blobs: Vec<String>,
     blooms: Vec<String>,
     overwrite: bool,
+    progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<u64> {
     let mut sources: Vec<Arc<dyn ByteSource>> = Vec::new();
     for input in &inputs {
@@ -41,6 +43,8 @@ pub(crate) fn create_tatami(
         .with_sort(sort)
         .with_blobs(blobs)
         .with_blooms(blooms);
-    let written = py.detach(|| tables::create(path, &sources, format, &options, &NoProgress, &mut drop));
+    let written = job::run(py, progress.as_ref(), |progress| {
+        tables::create(path, &sources, format, &options, progress, &mut drop)
+    })?;
     Ok(written.map_err(|error| ingest_to_py(&error, path))?.rows)
 }

@@ -6,12 +6,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use tercet::Container;
 use tercet::arrow::{Options, Table};
+use tercet::core::Progress;
+use tercet::core::progress::Cancelled;
 use tercet::tatami::scan::{Partition, RowSelection};
 use tercet::tatami::search::{Counting, Query, Ranking, SearchRequest, Searcher};
 use tercet::tatami::{Expr, File, Scan, Writer, WriterOptions};
 
 use crate::arrow_stream;
-use crate::error::{arrow_to_py, internal, request, to_py};
+use crate::error::{arrow_to_py, cancelled, internal, request, to_py};
+use crate::job;
 
 /// An open `.tatami` file.
 #[pyclass(frozen)]
@@ -91,6 +94,18 @@ impl Tatami {
     /// The names of the columns.
     fn columns(&self) -> Vec<String> {
         self.file.schema().fields().iter().map(|field| field.name.to_string()).collect()
+    }
+
+    /// The length in bytes; the bytes of the columns before and after compression.
+    fn describe(&self) -> (u64, u64, u64) {
+        let statistics = self.file.footer().statistics;
+        (self.file.len(), statistics.raw_bytes, statistics.stored_bytes)
+    }
+
+    /// Name and type of each column.
+    fn types(&self) -> Vec<(String, String)> {
+        let fields = self.file.schema().fields().iter();
+        fields.map(|field| (field.name.to_string(), field.kind.to_string())).collect()
     }
 
     fn rows(&self) -> u64 {
@@ -246,20 +261,23 @@ impl Tatami {
 
 /// Writes an Arrow stream to a new file. Returns the number of rows.
 #[pyfunction]
-#[pyo3(signature = (path, table, *, overwrite = false))]
+#[pyo3(signature = (path, table, *, overwrite = false, progress = None))]
 pub(crate) fn write_tatami(
     py: Python<'_>,
     path: &str,
     table: &Bound<'_, PyAny>,
     overwrite: bool,
+    progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<u64> {
     let reader = arrow_stream::import(table)?;
-    let written = py.detach(move || write_batches(path, reader, overwrite));
+    let written =
+        job::run(py, progress.as_ref(), move |progress| write_batches(path, reader, overwrite, progress))?;
     match written {
         Ok(rows) => Ok(rows),
         Err(WriteError::Arrow(error)) => Err(arrow_to_py(&error)),
         Err(WriteError::Tatami(error)) => Err(to_py(error)),
         Err(WriteError::Stream(error)) => Err(internal(error)),
+        Err(WriteError::Cancelled(_)) => Err(cancelled(py, path)),
     }
 }
 
@@ -267,12 +285,14 @@ enum WriteError {
     Arrow(tercet::arrow::Error),
     Tatami(tercet::tatami::Error),
     Stream(arrow_schema::ArrowError),
+    Cancelled(Cancelled),
 }
 
 fn write_batches(
     path: &str,
     reader: arrow_array::ffi_stream::ArrowArrayStreamReader,
     overwrite: bool,
+    progress: &dyn Progress,
 ) -> Result<u64, WriteError> {
     use arrow_array::RecordBatchReader as _;
 
@@ -284,7 +304,9 @@ fn write_batches(
     }
     let mut writer = Writer::create(path, table.schema().clone(), options).map_err(WriteError::Tatami)?;
     for batch in reader {
+        progress.check().map_err(WriteError::Cancelled)?;
         let batch = batch.map_err(WriteError::Stream)?;
+        progress.advance(batch.get_array_memory_size() as u64);
         let columns = table.columns(&batch, writer.rows()).map_err(WriteError::Arrow)?;
         writer.append(&columns).map_err(WriteError::Tatami)?;
     }

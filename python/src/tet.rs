@@ -9,8 +9,9 @@ use tercet::Container;
 use tercet::core::tensor::IndexSlice;
 use tercet::tet::compat::Answer;
 use tercet::tet::{
-    Codec, Comparison, CoordinateValues, Coordinates, Dataset, File, Group, Label, LabelSelection, Method,
-    Op, Query, Request, ResultValues, Results, RunOptions, Select, Syntax, TimePart, Weights, Window,
+    Codec, Comparison, Computed, CoordinateValues, Coordinates, Dataset, File, Grid, Group, IntegrityStatus,
+    Label, LabelSelection, Method, Op, Query, Request, ResultValues, Results, RunOptions, Select, Syntax,
+    TimePart, Weights, Window,
 };
 
 use crate::buffer::{self, Array, Buffer};
@@ -89,6 +90,25 @@ impl Tet {
         py.detach(|| crate::summary(&Container::Tet(self.file.clone())))
     }
 
+    /// Attributes, records of types, dimensions and labels of the file and its datasets, as JSON.
+    fn metadata(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| serde_json::to_string(&self.file.metadata()).map_err(internal))
+    }
+
+    /// The length in bytes; the bytes of the decoded datasets; whether reads are verified: `checked`, `partial`, `absent`,
+    /// `unknown`, `ignored`.
+    fn describe(&self) -> (u64, u64, &'static str) {
+        let bytes = |dataset: Dataset<'_>| dataset.grid().map_or(0, Grid::bytes);
+        let state = match self.file.integrity_status() {
+            IntegrityStatus::Checked { .. } => "checked",
+            IntegrityStatus::Partial { .. } => "partial",
+            IntegrityStatus::Absent => "absent",
+            IntegrityStatus::Unknown => "unknown",
+            IntegrityStatus::Ignored => "ignored",
+        };
+        (self.file.len(), self.file.datasets().map(bytes).fold(0, u64::saturating_add), state)
+    }
+
     /// Name, element type, shape, chunk shape, axis names and attributes of each dataset.
     #[expect(clippy::type_complexity, reason = "a tuple of Python")]
     fn datasets(
@@ -161,7 +181,9 @@ impl Tet {
         Ok(Some((Py::new(py, Buffer::view(chunk))?, dtype, shape)))
     }
 
-    /// Transforms a selection, in memory.
+    /// Transforms a selection, in memory. Signals stop it.
+    #[pyo3(signature = (dataset, steps, method, over, raw, progress = None))]
+    #[expect(clippy::too_many_arguments, reason = "options of a transform")]
     fn transform(
         &self,
         py: Python<'_>,
@@ -170,16 +192,20 @@ impl Tet {
         method: &str,
         over: Vec<usize>,
         raw: bool,
+        progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Array> {
         let dataset = self.dataset(py, dataset)?;
         let method: Method = serde_json::from_value(method.into())
             .map_err(|_| request(py, &format!("unknown transform `{method}`")))?;
-        let transformed = py.detach(|| {
+        let outcome = job::run(py, progress.as_ref(), |progress| {
             let select = select(dataset, steps)?.keep_single();
             let select = if raw { select.raw() } else { select };
-            select.transform(method).over(over).in_memory().run()
-        });
-        let tensor = transformed.map_err(to_py)?.tensor;
+            select.transform(method).over(over).in_memory().request()?.run(progress)
+        })?;
+        let tensor = match outcome.map_err(to_py)?.computed {
+            Computed::Transformed(transformed) => transformed.tensor,
+            _ => None,
+        };
         buffer::tensor(py, tensor.ok_or_else(|| internal("the transform has no values"))?)
     }
 
@@ -316,6 +342,9 @@ fn ops(py: Python<'_>, reduction: &Reduction) -> PyResult<Vec<Op>> {
             "histogram" => {
                 ops.push(Op::Histogram { bins: reduction.bins.unwrap_or(10), range: reduction.range });
             }
+            // No name of a reduction: the result is a matrix.
+            "covariance" => ops.push(Op::Covariance),
+            "correlation" => ops.push(Op::Correlation),
             name => {
                 let op = name.parse().map_err(|unknown: tercet::tet::UnknownOp| {
                     let near = unknown.nearest.as_ref().map(|near| format!("; did you mean `{near}`?"));

@@ -59,7 +59,11 @@ fn attributes(layout: &mut Layout, id: DatasetId, dataset: &NewDataset) -> Resul
             && layout.set_attr(id, name, &attr_value(kind, text)).is_ok();
         visible += usize::from(is_shown);
         is_plain &= is_shown && kind == "string";
-        records.push(if is_shown { json!([name, kind, text]) } else { json!([name, kind, text, "only here"]) });
+        records.push(if is_shown {
+            json!([name, kind, text])
+        } else {
+            json!([name, kind, text, "only here"])
+        });
     }
     Ok(if is_plain { Vec::new() } else { records })
 }

@@ -1,10 +1,12 @@
 //! Handles of `.tgm` files.
 
+use std::sync::OnceLock;
+
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tercet::Container;
-use tercet::core::progress::NoProgress;
+use tercet::core::progress::Cancelled;
 use tercet::core::tensor::DType;
 use tercet::tgm::{
     DataObjectDescriptor, EncodeOptions, Entry, Error, File, GlobalMetadata, Message, Writer, WriterOptions,
@@ -12,18 +14,20 @@ use tercet::tgm::{
 
 use crate::buffer::{self, Array};
 use crate::error::{request, to_py};
-use crate::value;
+use crate::{job, value};
 
 /// An open `.tgm` file.
 #[pyclass(frozen)]
 #[derive(Debug)]
 pub(crate) struct Tgm {
     file: File,
+    /// The number of messages, once the file was scanned.
+    count: OnceLock<u64>,
 }
 
 impl Tgm {
     pub(crate) fn new(file: File) -> Self {
-        Self { file }
+        Self { file, count: OnceLock::new() }
     }
 }
 
@@ -84,6 +88,12 @@ impl NativeMessage {
         Ok(dict)
     }
 
+    /// Decodes an object into an array of its size: contiguous, of its type.
+    fn decode_into(&self, py: Python<'_>, object: u64, mut out: PyBuffer<u8>) -> PyResult<()> {
+        let out = buffer::bytes_mut(py, &mut out)?;
+        py.detach(|| self.message.object(object)?.decode_into(out)).map_err(to_py)
+    }
+
     /// Decodes an object.
     fn decode(&self, py: Python<'_>, object: u64) -> PyResult<Array> {
         let tensor = py.detach(|| self.message.object(object)?.decode()).map_err(to_py)?;
@@ -115,8 +125,18 @@ impl Tgm {
         py.detach(|| crate::summary(&Container::Tgm(self.file.clone())))
     }
 
+    /// The length in bytes.
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// The number of messages. The file is scanned once; signals stop it.
     fn message_count(&self, py: Python<'_>) -> PyResult<u64> {
-        py.detach(|| self.file.message_count()).map_err(to_py)
+        if let Some(count) = self.count.get() {
+            return Ok(*count);
+        }
+        let scan = job::run(py, None, |progress| self.file.scan_with(progress))?.map_err(to_py)?;
+        Ok(*self.count.get_or_init(|| scan.messages.len() as u64))
     }
 
     fn message(&self, py: Python<'_>, number: u64) -> PyResult<NativeMessage> {
@@ -159,7 +179,7 @@ fn to_entry(dict: &Bound<'_, PyDict>) -> PyResult<Entry> {
 
 /// Writes messages to a new file, or appends them to one. Returns the number of messages.
 #[pyfunction]
-#[pyo3(signature = (path, messages, *, overwrite = false, append = false, allow_nan = true))]
+#[pyo3(signature = (path, messages, *, overwrite = false, append = false, allow_nan = true, progress = None))]
 pub(crate) fn write_tgm(
     py: Python<'_>,
     path: &str,
@@ -167,6 +187,7 @@ pub(crate) fn write_tgm(
     overwrite: bool,
     append: bool,
     allow_nan: bool,
+    progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<usize> {
     let mut encoded = Vec::with_capacity(messages.len());
     for message in &messages {
@@ -192,20 +213,23 @@ pub(crate) fn write_tgm(
     }
     let options = EncodeOptions::new().with_allowed(allow_nan, allow_nan);
     let count = encoded.len();
-    let written = py.detach(|| -> Result<(), Error> {
+    let stopped = || Error::new(path.into(), Cancelled.into());
+    let written = job::run(py, progress.as_ref(), |progress| -> Result<(), Error> {
         let writer_options = WriterOptions::new().with_overwrite(overwrite);
         let mut writer = if append {
-            Writer::append_with(path, writer_options, &NoProgress)?
+            Writer::append_with(path, writer_options, progress)?
         } else {
             Writer::create(path, writer_options)?
         };
         for (metadata, objects) in &encoded {
+            progress.check().map_err(|_| stopped())?;
             let objects: Vec<_> = objects.iter().map(|(descriptor, bytes)| (descriptor, *bytes)).collect();
             writer.message(metadata, &objects, &options)?;
+            progress.advance(objects.iter().map(|(_, bytes)| bytes.len() as u64).sum());
         }
         writer.finish()?;
         Ok(())
-    });
+    })?;
     written.map_err(to_py)?;
     Ok(count)
 }

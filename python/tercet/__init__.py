@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ._errors import (
         CorruptError,
         Error,
+        ExistsError,
         LimitError,
         MalformedError,
         NotFoundError,
@@ -43,6 +44,7 @@ __all__ = [
     "CorruptError",
     "Dataset",
     "Error",
+    "ExistsError",
     "File",
     "Hit",
     "Hits",
@@ -78,6 +80,7 @@ _MODULES = {
     "_errors": (
         "CorruptError",
         "Error",
+        "ExistsError",
         "LimitError",
         "MalformedError",
         "NotFoundError",

@@ -58,6 +58,13 @@ def convert(
 
     Returns what was kept, changed and not carried: one dictionary with `subject`, `name`, `fate`, `detail` for each item.
 
+    >>> import numpy as np, tempfile, tercet
+    >>> directory = tempfile.mkdtemp()
+    >>> np.save(directory + "/a.npy", np.arange(6.0).reshape(2, 3))
+    >>> report = tercet.convert(directory + "/a.npy", directory + "/a.tet", zstd=3)
+    >>> {one["fate"] for one in report}
+    {'exact'}
+
     Args:
         variables: The variables, with their coordinates; all by default.
         sel: Labels by dimension: `{"level": 850, "lat": slice(60, 30)}`.
@@ -97,7 +104,13 @@ def convert(
 
 
 def verify(source: PathLike, *, progress: Progress = None) -> list[dict[str, Any]]:
-    """Verifies a file. Returns the problems: an empty list for a valid file."""
+    """Verifies a file. Returns the problems: an empty list for a valid file.
+
+    >>> import numpy as np, tempfile, tercet
+    >>> path = tercet.write(tempfile.mkdtemp() + "/a.tet", {"t": np.ones(3)})
+    >>> tercet.verify(path)
+    []
+    """
     with reporting(progress, _size(source), "verifying") as report:
         _ok, findings = _lib.verify(os.fspath(source), report)
     found: list[dict[str, Any]] = json.loads(findings)

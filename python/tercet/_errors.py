@@ -12,18 +12,31 @@ class Error(Exception):
     Attributes:
         file: The path or URL of the file, or an empty string.
         span: The first byte and the end of the bytes that caused the error, or None.
+        region: The part of the file that is malformed or damaged, or None.
+        field: The field of the region that is malformed, as the specification names it, or None.
     """
 
     file: str
     span: tuple[int, int] | None
+    region: str | None
+    field: str | None
 
-    def __init__(self, message: str, file: str = "", span: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        file: str = "",
+        span: tuple[int, int] | None = None,
+        region: str | None = None,
+        field: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.file = file
         self.span = span
+        self.region = region
+        self.field = field
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.args[0], self.file, self.span)
+        return type(self), (self.args[0], self.file, self.span, self.region, self.field)
 
 
 class CorruptError(Error):
@@ -64,6 +77,10 @@ class NotFoundError(TercetOSError, FileNotFoundError):
     """The file does not exist."""
 
 
+class ExistsError(TercetOSError, RequestError, FileExistsError):
+    """The file exists already, and `overwrite` is not set."""
+
+
 class Cancelled(Error):
     """The operation was interrupted."""
 
@@ -79,11 +96,19 @@ _CLASSES = {
         UnknownNameError,
         TercetOSError,
         NotFoundError,
+        ExistsError,
         Cancelled,
     )
 }
 
 
-def make(name: str, message: str, file: str, span: tuple[int, int] | None) -> Error:
+def make(
+    name: str,
+    message: str,
+    file: str,
+    span: tuple[int, int] | None,
+    site: tuple[str, str | None] | None = None,
+) -> Error:
     """Creates the exception of a class. The native module calls it."""
-    return _CLASSES.get(name, Error)(message, file, span)
+    region, field = (None, None) if site is None else site
+    return _CLASSES.get(name, Error)(message, file, span, region, field)

@@ -77,6 +77,30 @@ class File:
         return listing(type(self).__name__, self.name, self._lines()[:50])
 
 
+def sizes(length: int, decoded: int) -> str:
+    """The size of a file, and that of its decoded values with the compression ratio."""
+    ratio = f", {decoded / length:.1f} times the file" if length and decoded >= 2 * length else ""
+    return f"{size_text(length)}; {size_text(decoded)} of values{ratio}"
+
+
+def size_text(count: float) -> str:
+    """A number of bytes with a unit."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            break
+        count /= 1000
+    else:
+        unit = "TB"
+    return f"{count} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+
+
+def shorten(value: Any) -> str:
+    """A value on one line."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
 def listing(kind: str, name: str, lines: Iterable[str]) -> str:
     """A title and lines as HTML, for notebooks."""
     rows = "".join(f"<li><code>{html.escape(line)}</code></li>" for line in lines)

@@ -9,7 +9,7 @@ from typing import Any
 from . import _lib
 from ._arrays import unknown
 from ._errors import RequestError
-from ._file import File
+from ._file import File, sizes
 
 
 class Scan:
@@ -263,7 +263,13 @@ class TatamiFile(File):
         return Scan(self, (names, where, offset, limit, picked, batch_rows))
 
     def to_dataset(self) -> Any:
-        """The table as `pyarrow.dataset.Dataset`: DuckDB, Polars and others push columns and filters down to the file."""
+        """The table as `pyarrow.dataset.Dataset`: DuckDB, Polars and others push columns and filters down to the file.
+
+        >>> import pyarrow as pa, pyarrow.compute as pc, tempfile, tercet
+        >>> path = tercet.write(tempfile.mkdtemp() + "/a.tatami", pa.table({"url": ["a", "b"], "status": [200, 404]}))
+        >>> tercet.open(path).to_dataset().to_table(columns=["url"], filter=pc.field("status") == 404)["url"].to_pylist()
+        ['b']
+        """
         from ._dataset import TatamiDataset
 
         return TatamiDataset(self)
@@ -314,4 +320,6 @@ class TatamiFile(File):
 
     def _lines(self) -> list[str]:
         index = ", with a search index" if self.has_index else ""
-        return [f"{len(self)} rows{index}", f"columns: {', '.join(self.columns)}"]
+        length, decoded, _ = self._native.describe()
+        columns = ", ".join(f"{name} ({kind})" for name, kind in self._native.types())
+        return [f"{len(self)} rows{index}; {sizes(length, decoded)}", f"columns: {columns}"]

@@ -11,8 +11,17 @@ import numpy.typing as npt
 
 from ._arrays import dtype_of, to_numpy, unknown
 from ._errors import RequestError
-from ._file import File, listing
+from ._file import File, listing, shorten, sizes
 from ._progress import Progress, reporting
+
+#: What of a file is verified on read.
+_STATES = {
+    "checked": "verified on read",
+    "partial": "partly verified on read: its integrity block is damaged",
+    "absent": "not verified on read: it has no checksums",
+    "unknown": "not verified on read: its checksums are of an unknown version",
+    "ignored": "not verified on read: opened with verify=False",
+}
 
 Axis = int | str
 Values = npt.NDArray[Any]
@@ -435,16 +444,32 @@ class Dataset:
         return self._one("argmax", over, options)
 
     def transform(
-        self, method: str, over: Axis | Sequence[Axis] | None = None, *, raw: bool = False
+        self,
+        method: str,
+        over: Axis | Sequence[Axis] | None = None,
+        *,
+        raw: bool = False,
+        progress: Progress = None,
     ) -> Array:
         """An array of the same shape: `center`, `zscore`, `scale`, `minmax`, `l1`, `l2`, `log1p`, `sqrt`, `softmax`.
 
-        Statistics are over axes, over all of them by default.
+        Statistics are over axes, over all of them by default. Values are read more than once for some of these methods; `progress` gets
+        all bytes.
         """
         axes = [] if over is None else [self._axis(axis) for axis in ([over] if isinstance(over, (int, str)) else over)]
-        values = to_numpy(self._file._native.transform(self._number, list(self._steps), method, axes, raw))
+        with reporting(progress, None, f"transforming {self.name}") as report:
+            native = self._file._native.transform(self._number, list(self._steps), method, axes, raw, report)
+        values = to_numpy(native)
         name = f"{self.name}-{method}"
         return Array(values.reshape(self.shape), self.dims, dict(self.coords()), {}, name, self.size, 0)
+
+    def covariance(self, over: Axis, **options: Any) -> Array:
+        """The covariance matrix of the columns of a table, a dataset of two axes; `over` is the axis of the observations."""
+        return self._one("covariance", over, options)
+
+    def correlation(self, over: Axis, **options: Any) -> Array:
+        """The correlation matrix of the columns of a table, a dataset of two axes; `over` is the axis of the observations."""
+        return self._one("correlation", over, options)
 
     def quantile(self, q: float | Sequence[float], over: Axis | Sequence[Axis] | None = None, **options: Any) -> Any:
         """Quantiles between 0 and 1; several give a dictionary."""
@@ -593,7 +618,7 @@ class TetFile(File, Mapping[str, Dataset]):
 
     def _metadata(self) -> dict[str, Any]:
         """The metadata of the file and of its datasets, as stored."""
-        found: dict[str, Any] = self.summary().get("metadata") or {}
+        found: dict[str, Any] = json.loads(self._native.metadata()) or {}
         return found
 
     def to_xarray(self, **options: Any) -> Any:
@@ -603,4 +628,9 @@ class TetFile(File, Mapping[str, Dataset]):
         return open_dataset(self, **options)
 
     def _lines(self) -> list[str]:
-        return [repr(self[name])[8:-1] for name in self]
+        length, decoded, state = self._native.describe()
+        file = self._metadata().get("file") or {}
+        attrs = file.get("attrs") if isinstance(file, dict) else None
+        shown = [f"{key}: {shorten(value)}" for key, value in attrs.items()] if isinstance(attrs, dict) else []
+        datasets = [repr(self[name])[8:-1] for name in self]
+        return [f"{sizes(length, decoded)}; {_STATES[state]}", *datasets, *shown]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from . import _lib
 from ._arrays import dtype_of, to_numpy, unknown
 from ._errors import RequestError
-from ._file import File, listing
+from ._file import File, listing, size_text
 
 
 class Object:
@@ -64,7 +64,7 @@ class Object:
 
         Args:
             dtype: Convert to this element type.
-            out: Copy the values into this array, of the same shape.
+            out: Decode into this array, of the same shape.
         """
         native = self._message._native
         if out is None:
@@ -74,7 +74,11 @@ class Object:
             raise RequestError("`out` has an element type of its own; use it without `dtype`")
         if out.shape != self.shape:
             raise RequestError(f"`out` has the shape {out.shape}, the object {self.shape}")
-        np.copyto(out, to_numpy(native.decode(self.number)), casting="same_kind")
+        is_bits = self._descriptor["dtype"] == "bitmask"
+        if out.dtype == self.dtype and out.flags.c_contiguous and out.flags.writeable and not is_bits:
+            native.decode_into(self.number, out.reshape(-1).view(np.uint8))
+        else:
+            np.copyto(out, to_numpy(native.decode(self.number)), casting="same_kind")
         return out
 
     def ranges(self, ranges: Sequence[tuple[int, int]]) -> list[npt.NDArray[Any]]:
@@ -260,7 +264,16 @@ def _column(values: list[Any], name: str) -> tuple[str, list[Any]]:
 
 
 class TgmFile(File, Sequence[Message]):
-    """An open `.tgm` file: a sequence of messages."""
+    """An open `.tgm` file: a sequence of messages.
+
+    >>> import numpy as np, tempfile, tercet
+    >>> path = tercet.write(tempfile.mkdtemp() + "/run.tgm", [({"step": step}, {"t2m": np.full(3, step)}) for step in (0, 6)])
+    >>> run = tercet.open(path)
+    >>> [message.metadata["step"] for message in run]
+    [0, 6]
+    >>> run[1]["t2m"].to_numpy()
+    array([6, 6, 6])
+    """
 
     format = "tgm"
 
@@ -294,4 +307,6 @@ class TgmFile(File, Sequence[Message]):
             yield Message(self._native.message(number), self)
 
     def _lines(self) -> list[str]:
-        return [repr(message).split("\n")[0] for message in self[:20]]
+        count = len(self)
+        messages = f"{count} message{'s' * (count != 1)}; {size_text(self._native.len())}"
+        return [messages, *(repr(message).split("\n")[0] for message in self[:20])]

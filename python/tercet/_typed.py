@@ -130,7 +130,9 @@ def file_members(attrs: Mapping[str, Any]) -> dict[str, Any]:
         else:
             shown[name] = visible
             records.append([name, kind, text])
-    return {"attrs": shown, "typed": {"attrs": records}} if records else {}
+    if all(kind == "string" and not rest for _, kind, _, *rest in records):
+        return {"attrs": shown} if shown else {}
+    return {"attrs": shown, "typed": {"attrs": records}}
 
 
 def _json(text: str) -> Any:

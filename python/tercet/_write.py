@@ -15,6 +15,7 @@ from ._arrays import to_bytes
 from ._dask import is_dask, stored_chunks
 from ._dask import write as write_dask
 from ._errors import RequestError
+from ._progress import Progress, reporting
 from ._typed import entry, file_members
 
 #: Chunks have about this many bytes by default.
@@ -213,14 +214,23 @@ def write_tgm(
     object_metadata: Sequence[Mapping[str, Mapping[str, Any]]] | None = None,
     overwrite: bool = False,
     append: bool = False,
+    progress: Progress = None,
 ) -> int:
     """Writes messages to a `.tgm` file, or appends them. Returns their number.
+
+    >>> import numpy as np, tempfile, tercet
+    >>> path = tempfile.mkdtemp() + "/run.tgm"
+    >>> tercet.write_tgm(path, [({"step": 0}, {"t2m": np.ones((2, 3))}), ({"step": 6}, {"t2m": np.zeros((2, 3))})])
+    2
+    >>> tercet.open(path)[1].metadata
+    {'step': 6}
 
     Args:
         messages: A list of `(metadata, objects)`; `objects` are arrays by name. NaN and infinity are kept by masks.
         compression: `none`, `zstd`, `lz4`, `blosc2`, `szip`, `zfp`.
         object_metadata: More metadata of the objects: one dictionary by name for each message.
         append: Append to an existing file, in place.
+        progress: `True` for a bar, or a function that gets the bytes processed so far.
     """
     new = []
     for number, (metadata, objects) in enumerate(messages):
@@ -242,8 +252,9 @@ def write_tgm(
                 }
             )
         new.append({"metadata": dict(metadata), "objects": made})
-    count: int = _lib.write_tgm(os.fspath(path), new, overwrite=overwrite, append=append)
-    return count
+    total = sum(one["values"].nbytes for message in new for one in message["objects"])
+    with reporting(progress, total, "writing") as report:
+        return _lib.write_tgm(os.fspath(path), new, overwrite=overwrite, append=append, progress=report)
 
 
 def _check_complex(name: str, array: Any) -> None:
@@ -262,8 +273,13 @@ def write_tatami(
     blobs: Sequence[str] = (),
     blooms: Sequence[str] = (),
     overwrite: bool = False,
+    progress: Progress = None,
 ) -> int:
     """Writes a table to a `.tatami` file. Returns the number of rows.
+
+    >>> import pyarrow, tempfile, tercet
+    >>> tercet.write_tatami(tempfile.mkdtemp() + "/a.tatami", pyarrow.table({"url": ["a", "b"], "status": [200, 404]}))
+    2
 
     Args:
         table: Anything with `__arrow_c_stream__`, or the path or URL of a CSV, TSV, JSONL, Parquet, Arrow or `.tatami`
@@ -271,14 +287,18 @@ def write_tatami(
         sort: Sort the rows of files by this column, which becomes the sort key; in temporary files if needed.
         blobs: String or bytes columns of files that are stored as blobs, for large values.
         blooms: Columns of files with bloom filters.
+        progress: `True` for a bar, or a function that gets the bytes processed so far.
     """
     if isinstance(table, (str, os.PathLike)):
         table = [table]
     if isinstance(table, (list, tuple)) and table and all(isinstance(one, (str, os.PathLike)) for one in table):
         inputs = [os.fspath(one) for one in table]
         options: dict[str, Any] = {"sort": sort, "blobs": list(blobs), "blooms": list(blooms)}
-        return _lib.create_tatami(os.fspath(path), inputs, overwrite=overwrite, **options)
+        sizes = [os.path.getsize(one) if os.path.isfile(one) else None for one in inputs]
+        total = None if None in sizes else sum(one for one in sizes if one is not None)
+        with reporting(progress, total, "writing") as report:
+            return _lib.create_tatami(os.fspath(path), inputs, overwrite=overwrite, progress=report, **options)
     if sort is not None or blobs or blooms:
         raise RequestError("sort, blobs and blooms apply to files; sort an Arrow table before it is written")
-    rows: int = _lib.write_tatami(os.fspath(path), table, overwrite=overwrite)
-    return rows
+    with reporting(progress, None, "writing") as report:
+        return _lib.write_tatami(os.fspath(path), table, overwrite=overwrite, progress=report)

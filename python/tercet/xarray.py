@@ -118,9 +118,18 @@ class TetArray(LazyArray):
 class TgmArray(LazyArray):
     """Objects of messages, stacked along new axes. Only the objects of a selection are decoded."""
 
-    def __init__(self, file: tercet.TgmFile, places: Values, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self,
+        file: tercet.TgmFile,
+        places: Values,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        range_threshold: float,
+    ) -> None:
         #: Message and object: one pair for each position of the new axes.
         self.places = places
+        #: Of an object of which at most this share is selected, only the ranges are decoded.
+        self.range_threshold = range_threshold
         super().__init__((*places.shape[:-1], *shape), dtype)
         self.file = file
 
@@ -128,20 +137,62 @@ class TgmArray(LazyArray):
         outer = self.places.ndim - 1
         picked = self.places[_outer(self.places.shape[:-1], key[:outer])]
         inner = key[outer:]
+        lead, rest = picked.shape[:-1], _shape(self.shape[outer:], inner)
+        if not math.prod((*lead, *rest)):
+            return np.empty((*lead, *rest), self.dtype)
+        # Masks of bits are stored otherwise.
+        ranges = None if self.dtype == bool else _ranges(self.shape[outer:], inner, self.range_threshold)
+        selected = _outer(self.shape[outer:], inner)
         cached: tuple[int, tercet.Message] | None = None
         found = []
         for message, number in picked.reshape(-1, 2).tolist():
             if cached is None or cached[0] != message:
                 cached = (message, self.file[message])
-            found.append(np.asarray(cached[1][number].to_numpy())[_outer(self.shape[outer:], inner)])
-        lead = picked.shape[:-1]
-        if not found:
-            rest = np.empty(self.shape[outer:], bool)[_outer(self.shape[outer:], inner)].shape
-            return np.empty((*lead, *rest), self.dtype)
-        return np.stack(found).reshape(*lead, *found[0].shape)
+            if ranges is None:
+                found.append(np.asarray(cached[1][number].to_numpy())[selected])
+            else:
+                found.append(np.concatenate(cached[1][number].ranges(ranges)).reshape(rest))
+        return np.stack(found).reshape((*lead, *rest))
 
     def __dask_tokenize__(self) -> Any:
         return (self.file.__dask_tokenize__(), self.places.tobytes(), self.shape)
+
+
+#: A selection of more ranges is decoded as a whole.
+_MAX_RANGES = 4096
+
+
+def _shape(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of a selection: integers drop their axis."""
+    return tuple(np.arange(extent)[one].size for extent, one in zip(shape, key) if not isinstance(one, (int, np.integer)))
+
+
+def _ranges(shape: tuple[int, ...], key: tuple[Any, ...], threshold: float) -> list[tuple[int, int]] | None:
+    """The ranges of a selection, in row-major order; none if it is too much of the array, or scattered."""
+    size = math.prod(shape)
+    axes = [np.atleast_1d(np.arange(extent)[one]) for extent, one in zip(shape, key)]
+    if not size or not 0 < math.prod(map(len, axes)) <= threshold * size:
+        return None
+    run = 1
+    while axes and np.array_equal(axes[-1], np.arange(shape[len(axes) - 1])):
+        run *= shape[len(axes) - 1]
+        axes.pop()
+    if not axes:
+        return None
+    # Consecutive positions of the last axis that is not whole.
+    cuts = np.flatnonzero(np.diff(axes[-1]) != 1) + 1
+    parts = np.split(axes[-1], cuts)
+    if math.prod(map(len, axes[:-1])) * len(parts) > _MAX_RANGES:
+        return None
+    starts = np.zeros(1, np.int64)
+    for axis, positions in enumerate(axes[:-1]):
+        starts = ((starts * shape[axis])[:, np.newaxis] + positions).reshape(-1)
+    extent = shape[len(axes) - 1]
+    return [
+        ((int(start) * extent + int(part[0])) * run, (int(start) * extent + int(part[-1]) + 1) * run)
+        for start in starts
+        for part in parts
+    ]
 
 
 def _outer(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -323,6 +374,7 @@ def _tgm_variables(
     where: Where | None,
     dim_names: Sequence[str] | None,
     variable_key: str | None,
+    range_threshold: float,
     dropped: set[str],
 ) -> dict[str, xr.Variable]:
     """The objects of messages by name. Keys that differ between messages become dimensions."""
@@ -364,7 +416,7 @@ def _tgm_variables(
             places[at] = (number, member.number)
         own = first.metadata.get("dim_names")
         dims = _dims(name, first.shape, dim_names, own if isinstance(own, list) else None, sizes, hints, len(found))
-        data = indexing.LazilyIndexedArray(TgmArray(file, places, first.shape, first.dtype))
+        data = indexing.LazilyIndexedArray(TgmArray(file, places, first.shape, first.dtype, range_threshold))
         chunks = dict(zip([*(key for key, _ in axes), *dims], [*([1] * len(axes)), *first.shape]))
         attrs = {key: value for key, value in first_keys.items() if all(keys.get(key) == value for _, _, keys in members)}
         variables[name] = xr.Variable([key for key, _ in axes] + dims, data, attrs, {"preferred_chunks": chunks})
@@ -455,6 +507,7 @@ def open_dataset(
     where: Where | None = None,
     dim_names: Sequence[str] | None = None,
     variable_key: str | None = None,
+    range_threshold: float = 0.5,
 ) -> xr.Dataset:
     """A file as a lazy `xarray.Dataset`.
 
@@ -464,6 +517,7 @@ def open_dataset(
         where: Values of metadata keys: `{"mars.param": "2t", "step": [0, 6]}`, slices, or a function of the keys.
         dim_names: The names of the axes of objects.
         variable_key: The metadata key with the names of variables.
+        range_threshold: Of a `.tgm` object of which at most this share is selected, only the ranges are decoded.
     """
     file = _open(source)
     attrs: dict[str, Any] = {}
@@ -477,7 +531,7 @@ def open_dataset(
         if not variables and group:
             raise tercet.UnknownNameError(f"{file.name}: no group {group!r}", file.name)
     elif isinstance(file, tercet.TgmFile):
-        variables = _tgm_variables(file, message, where, dim_names, variable_key, dropped)
+        variables = _tgm_variables(file, message, where, dim_names, variable_key, range_threshold, dropped)
     else:
         raise tercet.RequestError(f"{file.name}: tables have no xarray form; use scan().to_arrow()")
     sizes = {dim for variable in variables.values() for dim in variable.dims}
@@ -495,10 +549,13 @@ def _groups(file: tercet.TetFile) -> list[str]:
 
 def _encoded(dataset: xr.Dataset) -> tuple[dict[str, xr.Variable], dict[str, xr.Variable], dict[str, Any]]:
     """The variables, encoded by the CF conventions: numbers, and strings as they are; and the attributes of the dataset."""
-    variables, attrs = conventions.encode_dataset_coordinates(dataset)  # type: ignore[no-untyped-call]
+    for name in dataset.variables:
+        if not isinstance(name, str) or not name:
+            raise tercet.RequestError(f"names of variables must be strings that are not empty, not {name!r}")
+    variables, attrs = conventions.encode_dataset_coordinates(dataset)
     texts = {name: variable for name, variable in variables.items() if _is_text(variable)}
     numbers = {name: variable for name, variable in variables.items() if name not in texts}
-    encoded, attrs = conventions.cf_encoder(numbers, attrs)  # type: ignore[no-untyped-call]
+    encoded, attrs = conventions.cf_encoder(numbers, attrs)
     for name, variable in encoded.items():
         if numbers[name].dtype == bool and variable.attrs.get("dtype") == "bool":
             # Not as int8 of the CF conventions.
@@ -527,7 +584,11 @@ def _strings(name: str, variable: xr.Variable) -> list[str] | list[bytes]:
 def _chars(name: str, variable: xr.Variable, sizes: Mapping[Hashable, int]) -> xr.Variable:
     """Strings as characters, with one more axis."""
     texts = _strings(name, variable)
-    raw = [one.encode() if isinstance(one, str) else one for one in texts]
+    charset = str(variable.encoding.get("_Encoding", "utf-8"))
+    try:
+        raw = [one.encode(charset) if isinstance(one, str) else one for one in texts]
+    except (UnicodeEncodeError, LookupError) as error:
+        raise tercet.RequestError(f"variable {name!r}: {error}") from None
     if any(b"\0" in one for one in raw):
         raise tercet.RequestError(f"variable {name!r}: strings with NUL characters cannot be stored")
     width = max(1, *map(len, raw)) if raw else 1
@@ -537,7 +598,7 @@ def _chars(name: str, variable: xr.Variable, sizes: Mapping[Hashable, int]) -> x
         dim += "_"
     attrs = dict(variable.attrs)
     if any(isinstance(one, str) for one in texts):
-        attrs["_Encoding"] = "utf-8"
+        attrs["_Encoding"] = charset
     return xr.Variable((*variable.dims, dim), values, attrs)
 
 
@@ -546,7 +607,7 @@ _MAX_LABEL = 1024
 
 
 def _parts_of_complex(block: Values) -> Values:
-    real = block.real.dtype
+    real = np.dtype(f"f{block.dtype.itemsize // 2}")
     return np.ascontiguousarray(block).reshape(*block.shape, 1).view(real)
 
 
@@ -594,11 +655,11 @@ def decompose(dataset: xr.Dataset, file_attrs: Mapping[str, Any] | None = None) 
     described: dict[str, dict[str, Any]] = {}
     of_dataset: dict[str, dict[str, list[str]]] = {}
     for name, variable in variables.items():
-        data = variable.data if is_dask(variable.data) else np.asarray(variable.values)
+        data: Any = variable.data if is_dask(variable.data) else np.asarray(variable.values)
         own = [str(dim) for dim in variable.dims]
         record: dict[str, Any] = typed.get(name, {})
         if not data.shape:
-            data, own = data.reshape(1), ["scalar"]
+            data, own = data[np.newaxis], ["scalar"]
             record["scalar"] = True
         data, kind = _stored(data)
         if kind is not None:
@@ -641,6 +702,7 @@ class TercetBackend(BackendEntrypoint):
         where: Where | None = None,
         dim_names: Sequence[str] | None = None,
         variable_key: str | None = None,
+        range_threshold: float = 0.5,
     ) -> xr.Dataset:
         raw = open_dataset(
             filename_or_obj,
@@ -651,6 +713,7 @@ class TercetBackend(BackendEntrypoint):
             where=where,
             dim_names=dim_names,
             variable_key=variable_key,
+            range_threshold=range_threshold,
         )
         encoding = dict(raw.encoding)
         cftime: dict[str, Any] = {} if use_cftime is None else {"use_cftime": use_cftime}

@@ -408,3 +408,38 @@ def test_import_is_light():
     code = "import sys, tercet; print([name for name in ('pyarrow', 'xarray', 'polars', 'pandas', 'dask', 'tqdm') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_writers_and_transforms_report_progress(tmp_path):
+    seen: list[int] = []
+    values = np.arange(60_000.0).reshape(300, 200)
+    tercet.write_tgm(tmp_path / "a.tgm", [({}, {"t": values}), ({}, {"t": values})], progress=seen.append)
+    assert seen[-1] == 2 * values.nbytes
+    tercet.write_tgm(tmp_path / "a.tgm", [({}, {"t": values})], append=True, progress=seen.append)
+    assert seen[-1] >= values.nbytes and len(tercet.open(tmp_path / "a.tgm")) == 3
+    tercet.write(tmp_path / "a.tet", {"t": values})
+    seen.clear()
+    found = tercet.open(tmp_path / "a.tet")["t"].transform("zscore", 0, progress=seen.append)
+    np.testing.assert_allclose(found.values, (values - values.mean(0)) / values.std(0))
+    assert seen[-1] > 0
+    (tmp_path / "a.csv").write_text("id,name\n" + "".join(f"{at},n{at}\n" for at in range(2000)))
+    seen.clear()
+    tercet.write_tatami(tmp_path / "a.tatami", tmp_path / "a.csv", progress=seen.append)
+    assert seen[-1] > 0
+
+
+def test_a_callback_stops_an_endless_table(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    batch = pa.record_batch({"id": np.arange(1000)})
+
+    def endless():
+        while True:
+            yield batch
+
+    def stop(done: int) -> None:
+        if done > 0:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        tercet.write_tatami(tmp_path / "a.tatami", pa.RecordBatchReader.from_batches(batch.schema, endless()), progress=stop)
+    assert not list(tmp_path.iterdir())

@@ -103,6 +103,37 @@ def test_missing_values_are_skipped_and_counted(weather):
     assert packed.to_numpy()[1, 0] == -999
 
 
+def test_matrices(tmp_path):
+    values = np.random.default_rng(3).normal(size=(30, 4))
+    arrays = {"t": values, "lat": np.arange(4.0)}
+    tercet.write(tmp_path / "a.tet", arrays, dims={"t": ["time", "lat"], "lat": ["lat"]})
+    t = tercet.open(tmp_path / "a.tet")["t"]
+    found = t.covariance("time")
+    assert found.dims == ("lat", "lat_2") and found.coords["lat"].tolist() == [0, 1, 2, 3]
+    np.testing.assert_allclose(t.correlation("time").to_xarray().values, np.corrcoef(values.T))
+    # As variances: of the population.
+    np.testing.assert_allclose(found.values, np.cov(values.T, bias=True))
+    np.testing.assert_allclose(np.diag(found.values), t.var("time").values)
+    with pytest.raises(tercet.RequestError, match="2 axes"):
+        tercet.open(tmp_path / "a.tet")["lat"].covariance("lat")
+
+
+def test_files_show_what_they_contain(tmp_path):
+    path = tmp_path / "a.tet"
+    tercet.write(path, {"t": np.zeros((100, 100)), "x": np.zeros(2)}, file_attrs={"title": "zeros\nand more", "run": 3})
+    shown = repr(tercet.open(path))
+    assert "80.0 kB of values" in shown and "times the file" in shown and "verified on read" in shown
+    assert "title: zeros and more" in shown and "run: 3" in shown and "(dim_0: 100, dim_1: 100) float64" in shown
+    assert "title: zeros and more" in tercet.open(path)._repr_html_()
+    assert "opened with verify=False" in repr(tercet.open(path, verify=False))
+    tercet.write_tgm(tmp_path / "a.tgm", [({"step": 0}, {"t": np.zeros(3)})])
+    size = (tmp_path / "a.tgm").stat().st_size
+    assert f"1 message; {size} bytes" in repr(tercet.open(tmp_path / "a.tgm"))
+    pa = pytest.importorskip("pyarrow")
+    tercet.write(tmp_path / "a.tatami", pa.table({"url": ["a"], "status": [200]}))
+    assert "columns: url (string), status (int64)" in repr(tercet.open(tmp_path / "a.tatami"))
+
+
 def test_filters_and_positions(weather):
     path, values = weather
     t2m = tercet.open(path)["t2m"]
@@ -164,8 +195,18 @@ def test_damage_is_an_error_with_its_place(weather, tmp_path):
     start, end = caught.value.span
     assert start <= where < end
     assert tercet.verify(damaged) and not tercet.verify(path)
+    assert caught.value.region and caught.value.region in str(caught.value) and caught.value.field is None
     again = pickle.loads(pickle.dumps(caught.value))
-    assert type(again) is tercet.CorruptError and again.span == (start, end)
+    assert type(again) is tercet.CorruptError and again.span == (start, end) and again.region == caught.value.region
+    data[4] = 99
+    damaged.write_bytes(data)
+    with pytest.raises(tercet.Error) as malformed:
+        tercet.open(damaged)["t2m"].to_numpy()
+    assert malformed.value.region and malformed.value.field
+    assert f"{malformed.value.region} › {malformed.value.field}" in str(malformed.value)
+    with pytest.raises(tercet.RequestError) as request:
+        tercet.open(path)["t2m"].sel(lat=12)
+    assert request.value.region is None and request.value.field is None
 
 
 def test_missing_and_foreign_files_are_errors(tmp_path):
@@ -219,8 +260,9 @@ def test_attributes_have_types(tmp_path):
 def test_existing_files_are_kept(tmp_path):
     path = tmp_path / "a.tet"
     tercet.write(path, {"a": np.zeros(3)})
-    with pytest.raises(tercet.Error):
+    with pytest.raises(FileExistsError) as caught:
         tercet.write(path, {"a": np.ones(3)})
+    assert isinstance(caught.value, tercet.RequestError) and isinstance(caught.value, tercet.TercetOSError)
     assert tercet.open(path)["a"][0] == 0
     tercet.write(path, {"a": np.ones(3)}, overwrite=True)
     assert tercet.open(path)["a"][0] == 1

@@ -109,3 +109,21 @@ def test_golden_files(golden):
         except tercet.Error as error:
             assert error.file
     assert read > 50
+
+
+def test_objects_are_decoded_into_arrays(tmp_path, monkeypatch):
+    values = np.random.default_rng(4).normal(size=(5, 6))
+    values[2, 3] = np.nan
+    tercet.write_tgm(tmp_path / "a.tgm", [({}, {"t": values})])
+    found = tercet.open(tmp_path / "a.tgm")[0]["t"]
+    other = np.zeros((5, 6), np.float32)
+    np.testing.assert_allclose(found.to_numpy(out=other), values, rtol=1e-6)
+    strided = np.zeros((5, 12))[:, ::2]
+    np.testing.assert_array_equal(found.to_numpy(out=strided), values)
+    # Without a second array.
+    monkeypatch.setattr("tercet._tgm.to_numpy", None)
+    out = np.zeros((5, 6))
+    assert found.to_numpy(out=out) is out
+    np.testing.assert_array_equal(out, values)
+    with pytest.raises(tercet.RequestError, match="shape"):
+        found.to_numpy(out=np.zeros(3))

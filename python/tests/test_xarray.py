@@ -194,6 +194,8 @@ def test_what_cannot_be_stored_is_refused(tmp_path):
     for made, message in [
         (xr.Dataset({"s": ("x", np.array(["a", None], object))}), "missing or mixed strings"),
         (xr.Dataset({"s": ("x", ["a\0b"])}), "NUL"),
+        (xr.Dataset({"s": ("x", ["ä"], {}, {"_Encoding": "ascii"})}), "'ascii' codec can't encode"),
+        (xr.Dataset({3: ("x", [1.0])}), "not 3"),
         (xr.Dataset({"t": ("x", [1.0])}, attrs={"made": np.datetime64("2024-01-01")}), "attribute 'made'"),
         (xr.Dataset({"t": ("x", [1.0], {"object": object()})}), "attribute 'object'"),
     ]:
@@ -295,6 +297,41 @@ def test_messages_are_merged_to_a_hypercube(tmp_path):
     assert xr.open_dataset(path, engine="tercet", message=0)["t"].dims == ("lat", "dim_1")
     with pytest.raises(tercet.RequestError, match="no object matches"):
         xr.open_dataset(path, engine="tercet", where={"step": 99})
+
+
+def test_small_parts_of_messages_are_decoded_as_ranges(tmp_path, monkeypatch):
+    whole = []
+    original = tercet.Object.to_numpy
+
+    def to_numpy(self, **options):
+        whole.append(self.number)
+        return original(self, **options)
+
+    monkeypatch.setattr(tercet.Object, "to_numpy", to_numpy)
+    rng = np.random.default_rng(2)
+    fields = rng.normal(size=(3, 6, 5, 7)).astype(np.float32)
+    for compression in ("none", "zstd", "szip"):
+        path = tmp_path / f"{compression}.tgm"
+        messages = [({"step": step}, {"t": one}) for step, one in enumerate(fields)]
+        params = {"szip_block_size": 8, "szip_rsi": 16, "szip_flags": 0} if compression == "szip" else {}
+        tercet.write_tgm(path, messages, compression=compression, params=params)
+        keys = [
+            np.s_[0, 1, 2, 3], np.s_[:, 2], np.s_[1, ::2, 1], np.s_[:, :, 1:3, 2], np.s_[2, 1:3, ::-1, 1:4], np.s_[1, [3, 0], 2],
+            np.s_[:, [1, 2], 1:3, 5], np.s_[0:0, 1], np.s_[:, 5, 4, [6, 0]], np.s_[1, 1:1], np.s_[..., 0],
+        ]
+        whole.clear()
+        opened = xr.open_dataset(path, engine="tercet")["t"]
+        for key in keys:
+            np.testing.assert_array_equal(opened[key].values, xr.Variable(opened.dims, fields)[key].values, err_msg=str(key))
+        assert not whole
+        np.testing.assert_array_equal(opened[1, 1:].values, fields[1, 1:])
+        np.testing.assert_array_equal(xr.open_dataset(path, engine="tercet", range_threshold=0)["t"][0, 1].values, fields[0, 1])
+        assert len(whole) == 2
+
+
+def test_the_index_of_chunks_is_not_listed(weather, monkeypatch):
+    monkeypatch.setattr(tercet.TetFile, "summary", None)
+    assert xr.open_dataset(weather[0])["t2m"].attrs == {"units": "K"}
 
 
 def test_messages_that_are_no_hypercube_are_refused(tmp_path):
