@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use tercet_core::tensor::OutOfMemory;
 
 use crate::compute::Compute;
+use crate::simd::{Work, vectorized};
 use crate::sum::to_f64;
 use crate::typed::{TypedAccumulator, TypedRuns, filled};
 
@@ -27,6 +28,34 @@ pub(crate) struct FiniteRange<T> {
 impl<T: Compute> FiniteRange<T> {
     pub(crate) fn new(slots: usize) -> Result<Self, OutOfMemory> {
         Ok(Self { range: filled([f64::INFINITY, f64::NEG_INFINITY], slots)?, value: PhantomData })
+    }
+}
+
+/// Computes the range of the finite values of a run.
+struct RangeOf<'a, T>(&'a [T]);
+
+impl<T: Compute> Work for RangeOf<'_, T> {
+    type Output = [f64; 2];
+
+    #[inline(always)]
+    fn work(self) -> [f64; 2] {
+        const LANES: usize = 16;
+        let (mut min, mut max) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
+        let (blocks, rest) = self.0.as_chunks::<LANES>();
+        for block in blocks {
+            for lane in 0..LANES {
+                let value = block[lane].to_f64();
+                // NaN is not smaller than infinity either.
+                let is_finite = value.abs() < f64::INFINITY;
+                let (low, high) = if is_finite { (value, value) } else { (f64::INFINITY, f64::NEG_INFINITY) };
+                min[lane] = if low < min[lane] { low } else { min[lane] };
+                max[lane] = if high > max[lane] { high } else { max[lane] };
+            }
+        }
+        let rest = rest.iter().map(|value| value.to_f64()).filter(|value| value.is_finite());
+        rest.for_each(|value| (min[0], max[0]) = (min[0].min(value), max[0].max(value)));
+        let min = min.iter().copied().fold(f64::INFINITY, f64::min);
+        [min, max.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
     }
 }
 
@@ -57,9 +86,8 @@ impl<T: Compute> TypedAccumulator for FiniteRange<T> {
 
     fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
         for run in 0..runs.count {
-            for &value in runs.run(run) {
-                self.one(at + run, value, 0);
-            }
+            let range = vectorized(RangeOf(runs.run(run)));
+            self.join(at + run, range);
         }
     }
 

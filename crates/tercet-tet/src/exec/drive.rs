@@ -40,6 +40,8 @@ pub(crate) struct Folded {
     pub(crate) elements: u64,
     /// Number of missing elements that were skipped.
     pub(crate) skipped: u64,
+    /// Whether every selected element was visited once: windows may overlap or leave some out.
+    pub(crate) is_complete: bool,
 }
 
 /// Reduces the selection of a job's plan to the output elements defined by the roles of the axes.
@@ -345,7 +347,11 @@ impl<'a> Driver<'a> {
         self.visitor.chunks.finish()?;
         let values = values.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (elements, skipped) = entered.iter().fold((0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
-        Ok(Folded { values, elements, skipped })
+        let is_complete = roles.iter().zip(shape.iter()).all(|(role, &extent)| match role {
+            Role::Rolling(rolling) => !rolling.separate && rolling.covers(extent),
+            _ => true,
+        });
+        Ok(Folded { values, elements, skipped, is_complete })
     }
 
     /// Processes the tasks of a chain; returns the numbers of reduced and of skipped elements.

@@ -39,7 +39,7 @@ pub(crate) fn histogram(
     }
     let first = ranges.first().copied();
     let op = Op::Histogram { bins: bins as usize, ranges, outliers };
-    let Folded { values: mut counts, elements, skipped } = drive::fold(job, &op, &operation.roles)?;
+    let Folded { values: mut counts, elements, skipped, .. } = drive::fold(job, &op, &operation.roles)?;
     let outside = (outliers == Outliers::Separate).then(|| take_outside(&mut counts, bins as usize));
     let edges = first.filter(|range| !range[0].is_nan()).map(|[min, max]| edges(min, max, bins, outliers));
     Ok(Histogram { counts, edges, outside, elements, skipped })
@@ -63,14 +63,21 @@ fn take_outside(counts: &mut Vec<f64>, bins: usize) -> [u64; 2] {
     outside.map(|count| count as u64)
 }
 
-/// Range of the finite values of each output element; NaN if no value is finite.
+/// Range of the finite values of each output element; NaN if no value is finite. Statistics of chunks have the range of all
+/// values, which is that of the finite ones if both of its bounds are.
 fn finite_ranges(job: &Job<'_>, operation: &Operation) -> Result<Arc<[[f64; 2]]>, ErrorKind> {
     let as_ranges = |values: &[f64]| Arc::from(values.as_chunks::<2>().0);
-    let ranges: Arc<[[f64; 2]]> = as_ranges(&drive::fold(job, &Op::Range, &operation.roles)?.values);
-    if ranges.iter().flatten().any(|bound| bound.is_infinite()) {
-        return Ok(as_ranges(&drive::fold(job, &Op::FiniteRange, &operation.roles)?.values));
+    let resolved = job.resolved;
+    let is_plain =
+        resolved.filter.is_none() && resolved.positions.is_none() && resolved.values.decode.is_none();
+    let is_free = is_plain && job.statistics && job.has_statistics();
+    if is_free || !job.element().is_float() {
+        let ranges: Arc<[[f64; 2]]> = as_ranges(&drive::fold(job, &Op::Range, &operation.roles)?.values);
+        if !ranges.iter().flatten().any(|bound| bound.is_infinite()) {
+            return Ok(ranges);
+        }
     }
-    Ok(ranges)
+    Ok(as_ranges(&drive::fold(job, &Op::FiniteRange, &operation.roles)?.values))
 }
 
 fn edges(min: f64, max: f64, bins: u32, outliers: Outliers) -> Vec<f64> {

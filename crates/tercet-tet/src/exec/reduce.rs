@@ -44,11 +44,12 @@ pub(crate) enum Numbers {
 /// Computes an operation other than a transform.
 pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, ErrorKind> {
     let kind = operation.kind;
-    let (numbers, counts) = match kind {
+    let (numbers, (elements, skipped)) = match kind {
         Kind::Median | Kind::Quantile { .. } => {
             let q = if let Kind::Quantile { q } = kind { q } else { 0.5 };
             let ordered = order::quantile(job, operation, q)?;
-            (Numbers::Values(ordered.values), (ordered.elements, ordered.skipped))
+            let counts = elements_of(job, operation, &ordered)?;
+            (Numbers::Values(ordered.values), counts)
         }
         Kind::Histogram { bins, range } => {
             let histogram = histogram::histogram(job, operation, bins, range)?;
@@ -68,7 +69,9 @@ pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, 
         _ => {
             // A resolved query has a fill value for `null_count`.
             let op = op_of(job, kind).unwrap_or(Op::EqualCount(None));
-            let Folded { values, elements, skipped } = drive::fold(job, &op, &operation.roles)?;
+            let folded = drive::fold(job, &op, &operation.roles)?;
+            let counts = elements_of(job, operation, &folded)?;
+            let values = folded.values;
             let width = op.width();
             let plain = width == 1 && is_plain(kind);
             let numbers = if plain {
@@ -76,10 +79,9 @@ pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, 
             } else {
                 result_numbers(kind, values.chunks_exact(width))
             };
-            (numbers, (elements, skipped))
+            (numbers, counts)
         }
     };
-    let (elements, skipped) = elements_of(job, operation, counts)?;
     Ok(Computed { numbers, elements, skipped })
 }
 
@@ -90,29 +92,27 @@ pub(crate) fn compute_all(
     operation: &Operation,
 ) -> Result<Vec<Computed>, ErrorKind> {
     let dtype = job.element();
+    let visits_all = job.resolved.values.decode.is_none() && job.resolved.missing_filter(dtype).is_none();
     let shared: Vec<(usize, Op)> = kinds
         .iter()
         .enumerate()
         .filter_map(|(number, &kind)| Some((number, op_of(job, kind)?)))
-        .filter(|(_, op)| op.compute(dtype) == ComputeType::for_dtype(dtype) && !drive::sees_missing(op))
+        .filter(|(_, op)| op.compute(dtype) == ComputeType::for_dtype(dtype))
+        .filter(|(_, op)| visits_all || !drive::sees_missing(op))
         .collect();
     let mut computed: Vec<Option<Computed>> = kinds.iter().map(|_| None).collect();
     if shared.len() > 1 {
         let ops: Vec<Op> = shared.iter().map(|(_, op)| op.clone()).collect();
         let several = Several { ops: &ops, dtype };
-        let Folded { values, elements, skipped } = drive::fold_with(job, &several, &operation.roles)?;
-        let (elements, skipped) = elements_of(job, operation, (elements, skipped))?;
+        let mut folded = drive::fold_with(job, &several, &operation.roles)?;
         let all: usize = ops.iter().map(Op::width).sum();
+        repeat_large_sums(job, &ops, operation, &mut folded.values)?;
+        let (elements, skipped) = elements_of(job, operation, &folded)?;
         let mut from = 0;
         for (number, op) in &shared {
-            let own = values.chunks_exact(all).map(|slot| &slot[from..from + op.width()]);
-            // A sum that overflows is computed again by itself.
-            let overflows =
-                op.for_large_sums(dtype).is_some() && own.clone().flatten().any(|value| !value.is_finite());
-            if !overflows {
-                computed[*number] =
-                    Some(Computed { numbers: result_numbers(kinds[*number], own), elements, skipped });
-            }
+            let own = folded.values.chunks_exact(all).map(|slot| &slot[from..from + op.width()]);
+            let numbers = result_numbers(kinds[*number], own);
+            computed[*number] = Some(Computed { numbers, elements, skipped });
             from += op.width();
         }
     }
@@ -121,6 +121,42 @@ pub(crate) fn compute_all(
         None => compute(job, &Operation { kind, ..operation.clone() }),
     });
     rest.collect()
+}
+
+/// Computes the sums that overflow again, in one visit for all of them. `values` are the results of the operations.
+fn repeat_large_sums(
+    job: &Job<'_>,
+    ops: &[Op],
+    operation: &Operation,
+    values: &mut [f64],
+) -> Result<(), ErrorKind> {
+    let dtype = job.element();
+    let all: usize = ops.iter().map(Op::width).sum();
+    let mut at = 0;
+    let (mut large, mut columns) = (Vec::new(), Vec::new());
+    for op in ops {
+        let is_infinite = || values.iter().skip(at).step_by(all).any(|value| value.is_infinite());
+        if let Some(op) = op.for_large_sums(dtype)
+            && is_infinite()
+        {
+            large.push(op);
+            columns.push(at);
+        }
+        at += op.width();
+    }
+    if large.is_empty() {
+        return Ok(());
+    }
+    // These have one result each.
+    let again = drive::fold_with(job, &Several { ops: &large, dtype }, &operation.roles)?.values;
+    for (slot, again) in values.chunks_exact_mut(all).zip(again.chunks_exact(large.len())) {
+        for (&column, &again) in columns.iter().zip(again) {
+            if slot[column].is_infinite() {
+                slot[column] = again;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether the results of a reduction are those of the operation.
@@ -203,11 +239,10 @@ fn op_of(job: &Job<'_>, kind: Kind) -> Option<Op> {
     })
 }
 
-/// Numbers of selected elements that were used and that were skipped. Windows overlap, and each element counts once.
-fn elements_of(job: &Job<'_>, operation: &Operation, counts: (u64, u64)) -> Result<(u64, u64), ErrorKind> {
-    let rolling = operation.roles.iter().any(|role| matches!(role, Role::Rolling(_)));
-    if !rolling {
-        return Ok(counts);
+/// Numbers of selected elements that were used and that were skipped, in windows or between them.
+fn elements_of(job: &Job<'_>, operation: &Operation, folded: &Folded) -> Result<(u64, u64), ErrorKind> {
+    if folded.is_complete {
+        return Ok((folded.elements, folded.skipped));
     }
     let resolved = job.resolved;
     let may_miss = resolved.missing_filter(job.plan.grid.element()).is_some();

@@ -141,7 +141,7 @@ struct Pass {
 impl Pass {
     fn first(job: &Job<'_>, operation: &Operation, method: Method) -> Result<Self, ErrorKind> {
         let roles = &operation.roles;
-        let Folded { values, elements, skipped } = match method {
+        let Folded { values, elements, skipped, .. } = match method {
             Method::Center => fold(job, &Op::Mean, roles)?,
             Method::Zscore | Method::Scale => fold(job, &Op::Moments { skip_nan: false }, roles)?,
             Method::Minmax | Method::Log1p | Method::Sqrt => fold(job, &Op::Range, roles)?,

@@ -145,6 +145,13 @@ impl Role {
 }
 
 impl Rolling {
+    /// Whether every one of `extent` positions is in a window.
+    pub(crate) fn covers(&self, extent: u64) -> bool {
+        let Some(last) = self.count.checked_sub(1) else { return false };
+        let end = i128::from(self.first) + i128::from(last) * i128::from(self.step) + i128::from(self.size);
+        self.first <= 0 && self.step <= self.size && end >= i128::from(extent)
+    }
+
     /// The last position of each window; `None` if windows are padded.
     pub(crate) fn last_positions(&self) -> Option<Vec<usize>> {
         let first = u64::try_from(self.first).ok().filter(|_| self.padding.value.is_none())?;
