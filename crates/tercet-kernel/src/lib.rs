@@ -48,7 +48,7 @@ pub use decode::Decode;
 pub use filter::Filter;
 pub use histogram::{Outliers, TINY_RANGE, bin_width};
 pub use op::Op;
-pub use order::{Capacity, Quantile, Search};
+pub use order::{Capacity, Quantile, Search, SearchRoom};
 pub use roll::{Roll, RollPadding, Rolled, Scan, roll};
 pub use round::{BitRounding, max_abs_error};
 pub use transform::{Formula, Plane, PlaneKernel, Real, SlotNumbers};

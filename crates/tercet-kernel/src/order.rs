@@ -17,7 +17,7 @@ use self::key::Coding;
 use crate::accumulator::Accumulator;
 use crate::compute::ComputeType;
 
-pub use self::search::Search;
+pub use self::search::{Search, SearchRoom};
 
 /// Number of values that each slot can hold.
 #[derive(Clone, Debug)]

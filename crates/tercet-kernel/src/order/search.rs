@@ -1,8 +1,9 @@
 //! Search: quantiles of slots whose values do not fit in memory, by radix selection on the leading digits of keys.
 //!
-//! A pass counts the keys of every slot by 16-bit digit, which identifies the bucket of the wanted value. As soon as
-//! the wanted buckets fit in memory, one more pass collects them. 32-bit keys are found after two passes at the latest,
-//! 64-bit keys after four. Counts are integers, so they do not depend on the order of the values.
+//! A pass counts the keys of every slot by digit, which identifies the bucket of the wanted value. As soon as the wanted
+//! buckets fit in memory, one more pass collects them. The first digit has 16 to 20 bits, the others at most 16: 32-bit keys
+//! are found after two passes at the latest, 64-bit keys after four. Counts are integers, so they do not depend on the order
+//! of the values.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,28 +17,36 @@ use crate::compute::ComputeType;
 use crate::roll::Scan;
 use crate::typed::filled;
 
-/// Bits and values of a digit.
+/// Bits of a digit, and most bits of the first one.
 const DIGIT: u32 = 16;
-const SIZE: usize = 1 << DIGIT;
+const FIRST_DIGIT: u32 = 20;
 /// Counters are added to the totals before they can overflow.
 const FULL: u64 = u32::MAX as u64 / 2;
 /// Keys that are encoded at a time.
 const BLOCK: usize = 1024;
 
+/// Memory of a search, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchRoom {
+    /// Keys of all slots that may be collected.
+    pub keys: u64,
+    /// Counters of all slots in the first pass; at least those of a digit of 16 bits are used.
+    pub counters: u64,
+}
+
 /// Search for the quantiles of many slots: one pass over the values per digit.
 #[derive(Debug)]
 pub struct Search {
     quantile: Quantile,
-    /// Bytes of keys that may be collected.
-    room: u64,
+    room: SearchRoom,
     pass: Pass,
     slots: Arc<Mutex<Vec<SlotState>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
-    /// Counts the digit with this shift; the bits above it must match a prefix.
-    Count { shift: u32 },
+    /// Counts the digit of `bits` bits with this shift; the bits above it must match a prefix.
+    Count { shift: u32, bits: u32 },
     /// Collects the keys whose bits from `shift` on match a prefix.
     Collect { shift: u32 },
 }
@@ -87,18 +96,20 @@ impl SlotState {
 }
 
 impl Search {
-    /// Starts a search in `slots` slots. Keys are collected once they take at most `room` bytes.
-    pub fn new(quantile: Quantile, slots: usize, room: u64) -> Result<Self, OutOfMemory> {
+    /// Starts a search in `slots` slots. Keys are collected once they fit.
+    pub fn new(quantile: Quantile, slots: usize, room: SearchRoom) -> Result<Self, OutOfMemory> {
+        let fits = |bits: &u32| (table_bytes(*bits) as u64).saturating_mul(slots as u64) <= room.counters;
+        let bits = (DIGIT + 1..=FIRST_DIGIT).rev().find(fits).unwrap_or(DIGIT);
         let slots = Arc::new(Mutex::new(filled(SlotState::Nothing, slots)?));
-        let bits = quantile.value_bits();
-        Ok(Self { quantile, room, pass: Pass::Count { shift: bits - DIGIT }, slots })
+        let shift = quantile.value_bits() - bits;
+        Ok(Self { quantile, room, pass: Pass::Count { shift, bits }, slots })
     }
 
     /// Bytes of the state of a slot in the current pass.
     pub fn slot_bytes(&self) -> usize {
         match self.pass {
-            Pass::Count { shift } if shift + DIGIT == self.quantile.value_bits() => 2 * SIZE * 4,
-            Pass::Count { .. } => 2 * 2 * SIZE * 4,
+            Pass::Count { shift, bits } if shift + bits == self.quantile.value_bits() => table_bytes(bits),
+            Pass::Count { bits, .. } => 2 * table_bytes(bits),
             Pass::Collect { .. } => {
                 let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
                 usize::try_from(self.wanted(&slots) / (slots.len() as u64).max(1))
@@ -149,10 +160,11 @@ impl Search {
             block: vec![K::default(); BLOCK],
         };
         Ok(match self.pass {
-            Pass::Count { shift } => Box::new(Digits {
+            Pass::Count { shift, bits } => Box::new(Digits {
                 shared,
                 shift,
-                lanes: filled(0, table * SIZE * 2)?,
+                bits,
+                lanes: filled(0, table << (bits + 1))?,
                 totals: Vec::new(),
                 since: 0,
             }),
@@ -163,13 +175,14 @@ impl Search {
     /// Ends a pass. Returns whether the search is complete, so that the results of the pass are the quantiles.
     pub fn advance(&mut self) -> bool {
         let shift = match self.pass {
-            Pass::Collect { .. } | Pass::Count { shift: 0 } => return true,
-            Pass::Count { shift } => shift,
+            Pass::Collect { .. } | Pass::Count { shift: 0, .. } => return true,
+            Pass::Count { shift, .. } => shift,
         };
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = self.wanted(&slots) <= self.room;
+        let fits = self.wanted(&slots) <= self.room.keys;
         drop(slots);
-        self.pass = if fits { Pass::Collect { shift } } else { Pass::Count { shift: shift - DIGIT } };
+        let bits = shift.min(DIGIT);
+        self.pass = if fits { Pass::Collect { shift } } else { Pass::Count { shift: shift - bits, bits } };
         false
     }
 
@@ -183,6 +196,11 @@ impl Search {
         });
         keys.fold(0, u64::saturating_add).saturating_mul(self.quantile.value_bytes() as u64)
     }
+}
+
+/// Bytes of the counters of a digit: two lanes of 32 bits.
+fn table_bytes(bits: u32) -> usize {
+    8 << bits
 }
 
 /// Prefixes of one slot.
@@ -294,6 +312,8 @@ macro_rules! visits {
 struct Digits<K> {
     shared: Shared<K>,
     shift: u32,
+    /// Bits of the digit.
+    bits: u32,
     /// Two lanes per table, used alternately: consecutive equal keys do not depend on each other's count.
     lanes: Vec<u32>,
     /// Counts that were moved out of the lanes; empty until then.
@@ -303,11 +323,17 @@ struct Digits<K> {
 }
 
 impl<K: Key> Digits<K> {
+    /// Number of values of a digit.
+    fn size(&self) -> usize {
+        1 << self.bits
+    }
+
     /// Moves the counts of the lanes to the totals.
     fn flush(&mut self) {
+        let size = self.size();
         self.totals.resize(self.lanes.len() / 2, 0);
-        for (total, lanes) in self.totals.chunks_mut(SIZE).zip(self.lanes.chunks_mut(2 * SIZE)) {
-            let (a, b) = lanes.split_at(SIZE);
+        for (total, lanes) in self.totals.chunks_mut(size).zip(self.lanes.chunks_mut(2 * size)) {
+            let (a, b) = lanes.split_at(size);
             total.iter_mut().zip(a.iter().zip(b)).for_each(|(t, (&a, &b))| *t += u64::from(a) + u64::from(b));
             lanes.fill(0);
         }
@@ -316,19 +342,20 @@ impl<K: Key> Digits<K> {
 
     /// Count of a digit of a table.
     fn count(&self, table: usize, digit: usize) -> u64 {
-        let lane = |lane: usize| u64::from(self.lanes[(2 * table + lane) * SIZE + digit]);
-        self.totals.get(table * SIZE + digit).copied().unwrap_or(0) + lane(0) + lane(1)
+        let lane = |lane: usize| u64::from(self.lanes[(2 * table + lane) * self.size() + digit]);
+        self.totals.get(table * self.size() + digit).copied().unwrap_or(0) + lane(0) + lane(1)
     }
 
     /// Adds the digits of the tables of a slot to what is known about it.
     fn refined(&self, own: SlotPrefixes, found: SlotState) -> SlotState {
+        let size = self.size();
         let mut targets = match found {
             SlotState::Empty => return found,
             SlotState::Targets(targets) => targets,
             SlotState::Nothing => {
-                let all: u64 = (0..SIZE).map(|digit| self.count(own.table, digit)).sum();
+                let all: u64 = (0..size).map(|digit| self.count(own.table, digit)).sum();
                 // The last bucket of floats has only NaN.
-                if all == 0 || self.shared.coding.has_nan && self.count(own.table, SIZE - 1) > 0 {
+                if all == 0 || self.shared.coding.has_nan && self.count(own.table, size - 1) > 0 {
                     return SlotState::Empty;
                 }
                 let rank = Rank::new(self.shared.q, all);
@@ -340,12 +367,12 @@ impl<K: Key> Digits<K> {
             let table = own.table + number.min(own.count.saturating_sub(1));
             let mut digit = 0;
             let mut count = self.count(table, digit);
-            while target.rank >= count && digit + 1 < SIZE {
+            while target.rank >= count && digit + 1 < size {
                 target.rank -= count;
                 digit += 1;
                 count = self.count(table, digit);
             }
-            target.prefix = target.prefix << DIGIT | digit as u64;
+            target.prefix = target.prefix << self.bits | digit as u64;
             target.count = count;
         }
         SlotState::Targets(targets)
@@ -361,7 +388,7 @@ impl<K: Key> Visit<K> for Digits<K> {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "digits have 16 bits")]
+    #[expect(clippy::cast_possible_truncation, reason = "digits have at most 20 bits")]
     fn fold(&mut self, slot: usize, keys: &[K]) {
         let own = self.shared.prefixes_by_slot[slot];
         if own.count == 0 {
@@ -371,11 +398,11 @@ impl<K: Key> Visit<K> for Digits<K> {
             self.flush();
         }
         self.since += keys.len() as u64;
-        let shift = self.shift;
-        let digit = |key: K| (key.wide() >> shift) as usize % SIZE;
-        let lanes = &mut self.lanes[own.table * SIZE * 2..(own.table + own.count) * SIZE * 2];
+        let (shift, bits, size) = (self.shift, self.bits, self.size());
+        let digit = |key: K| (key.wide() >> shift) as usize & (size - 1);
+        let lanes = &mut self.lanes[own.table * size * 2..(own.table + own.count) * size * 2];
         if own.all {
-            let (a, b) = lanes.split_at_mut(SIZE);
+            let (a, b) = lanes.split_at_mut(size);
             let (pairs, rest) = keys.as_chunks::<2>();
             for &[x, y] in pairs {
                 a[digit(x)] += 1;
@@ -388,8 +415,8 @@ impl<K: Key> Visit<K> for Digits<K> {
         }
         for (number, &key) in keys.iter().enumerate() {
             for which in 0..own.count {
-                if key.wide() >> (shift + DIGIT) == own.prefixes[which] {
-                    lanes[(2 * which + number % 2) * SIZE + digit(key)] += 1;
+                if key.wide() >> (shift + bits) == own.prefixes[which] {
+                    lanes[(2 * which + number % 2) * size + digit(key)] += 1;
                 }
             }
         }
@@ -407,13 +434,14 @@ impl<K: Key> Accumulator for Digits<K> {
 
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {
         let Some(later) = later.as_any().downcast_ref::<Self>() else { return };
+        let size = self.size();
         self.flush();
         for i in 0..count {
             let (own, other) =
                 (self.shared.prefixes_by_slot[at + i], later.shared.prefixes_by_slot[from + i]);
             for number in 0..own.count.min(other.count) {
-                for digit in 0..SIZE {
-                    self.totals[(own.table + number) * SIZE + digit] +=
+                for digit in 0..size {
+                    self.totals[(own.table + number) * size + digit] +=
                         later.count(other.table + number, digit);
                 }
             }

@@ -5,7 +5,7 @@
 
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
-use tercet_kernel::{Accumulator, Capacity, Quantile, Search};
+use tercet_kernel::{Accumulator, Capacity, Quantile, Search, SearchRoom};
 
 use super::drive::{self, Folded, Reduction};
 use super::job::{Job, reads_parts};
@@ -46,7 +46,8 @@ fn quantile_in(
     let limit = job.dataset.file.options.limits.array_bytes / 8;
     let slots = check_limit("the result", slots.unwrap_or(u64::MAX), limit)?;
     let roles: Vec<Role> = operation.roles.iter().map(separate).collect();
-    let mut search = Search::new(quantile, slots, room.collected)?;
+    let mut search =
+        Search::new(quantile, slots, SearchRoom { keys: room.collected, counters: room.counters })?;
     loop {
         let folded = drive::fold_with(job, &Searched { search: &search, most: room.slots }, &roles)?;
         if search.advance() {
@@ -71,8 +72,6 @@ const LEAST: u64 = 1 << 20;
 const COUNTERS: u64 = 64 << 20;
 /// Bytes of the counters of one slot.
 const SLOT_COUNTERS: u64 = 1 << 20;
-/// Bytes of the values collected at the end of a search.
-const COLLECTED: u64 = 64 << 20;
 /// Bytes per slot beside its values: its result, its length, its start.
 const PER_SLOT: usize = 24;
 /// Bytes per value of a window beside the value: it is sorted, ranked and counted.
@@ -85,6 +84,8 @@ struct MemoryLimits {
     task: u64,
     /// Bytes of the values collected at the end of a search.
     collected: u64,
+    /// Bytes of the counters of the first pass of a search: more of them leave fewer values to collect.
+    counters: u64,
     /// Number of slots that are searched together by a task.
     slots: u64,
 }
@@ -96,7 +97,9 @@ impl MemoryLimits {
         let reads_parts = reads_parts(&job.dataset, &job.plan.chunks);
         Self {
             task: if reads_parts { share.min(TASK) } else { share },
-            collected: (job.budget / 4).clamp(LEAST, COLLECTED),
+            collected: share,
+            // Several partial results of a task fit in a quarter of the budget.
+            counters: job.budget / 16,
             slots: (COUNTERS.min(job.budget / 2) / SLOT_COUNTERS / 2).max(1),
         }
     }
