@@ -16,6 +16,7 @@ mod blocks;
 mod coordinates;
 mod expression;
 mod filter;
+mod parts;
 mod positions;
 mod reduce;
 mod request;

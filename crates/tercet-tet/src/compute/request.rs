@@ -5,12 +5,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use tercet_core::{Progress, Selection, Tensor};
+use tercet_core::limits::check_limit;
+use tercet_core::tensor::OutOfMemory;
+use tercet_core::{ElementType, Progress, Selection, Tensor};
 use tercet_kernel::Outliers;
 
 use super::reduce::{Counts, reduced, reduced_dims};
 use super::weights::{AxisWeights, Parts};
-use super::{Dim, Reduced, Transformed};
+use super::{Dim, Reduced, Transformed, parts};
 use crate::error::{Error, ErrorKind};
 use crate::exec::integers::{self, Integers};
 use crate::exec::job::{Counters, Job, held_bytes};
@@ -385,12 +387,24 @@ impl<'f> Request<'f> {
     ) -> Result<(Vec<Reduced>, Execution), ErrorKind> {
         let mut kinds: Vec<Kind> = self.ops.clone();
         kinds.extend(self.settings.counts.then_some(Kind::Count));
+        // Stored values are missing if they are NaN, which the same visit of the chunks counts.
+        let counts_nan =
+            self.propagates_missing() && self.weights.is_none() && self.resolved.values.decode.is_none();
+        kinds.extend(counts_nan.then_some(Kind::NanCount));
         let mut computed = match (&self.weights, &kinds[..]) {
             (Some(weights), _) => self.weighted(job, operation, weights, &kinds)?,
             (None, &[kind]) => vec![compute(job, &Operation { kind, ..operation.clone() })?],
             (None, _) => compute_all(job, &kinds, operation)?,
         };
-        self.propagate_missing(job, operation, &kinds, &mut computed)?;
+        let nan_counts = if counts_nan { computed.pop().map(|counts| counts.numbers) } else { None };
+        kinds.truncate(computed.len());
+        if self.propagates_missing() {
+            let missing = match nan_counts {
+                Some(Numbers::Values(counts)) => counts,
+                _ => self.missing_counts(job, operation)?,
+            };
+            propagate_missing(&missing, &kinds, &mut computed);
+        }
         let exact = kinds.iter().zip(&computed).map(|(&kind, computed)| {
             self.exact(job, &Operation { kind, ..operation.clone() }, &computed.numbers)
         });
@@ -455,38 +469,27 @@ impl<'f> Request<'f> {
         })
     }
 
-    /// Removes minima and maxima of missing values, if these are not skipped. Other operations return NaN by
-    /// themselves, because missing values are NaN.
-    fn propagate_missing(
-        &self,
-        job: &Job<'_>,
-        operation: &Operation,
-        kinds: &[Kind],
-        computed: &mut [reduce::Computed],
-    ) -> Result<(), ErrorKind> {
-        let ignores_nan = |kind: &Kind| matches!(kind, Kind::Min | Kind::Max | Kind::ArgMin | Kind::ArgMax);
+    /// Whether minima and maxima of missing values are removed, because these are not skipped. Other operations return NaN
+    /// by themselves, because missing values are NaN.
+    fn propagates_missing(&self) -> bool {
         let is_skipping = match self.settings.values {
             ValueMode::Decoded { skip_missing } => skip_missing,
             ValueMode::Stored => self.settings.as_reference,
         };
-        if is_skipping || !kinds.iter().any(ignores_nan) {
-            return Ok(());
-        }
-        let missing = self.missing_counts(job, operation)?;
-        for (_, computed) in kinds.iter().zip(computed).filter(|(kind, _)| ignores_nan(kind)) {
-            for (element, _) in missing.iter().enumerate().filter(|(_, missing)| **missing > 0.0) {
-                match &mut computed.numbers {
-                    Numbers::Values(values) => values[element] = f64::NAN,
-                    Numbers::Indices(indices) => indices[element] = -1,
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
+        !is_skipping && self.may_miss() && self.ops.iter().any(ignores_nan)
+    }
+
+    /// Whether values may be missing: integers as they are stored are not.
+    fn may_miss(&self) -> bool {
+        self.resolved.values.decode.is_some() || self.dataset.element().is_none_or(ElementType::is_float)
     }
 
     /// The number of missing values of each result; of stored values, the number of NaN.
     fn missing_counts(&self, job: &Job<'_>, operation: &Operation) -> Result<Vec<f64>, ErrorKind> {
+        let mut operation = operation.clone();
+        if let Some(weights) = &self.weights {
+            operation.roles[weights.axis] = Role::Reduced;
+        }
         let counts = |job: &Job<'_>, kind: Kind| -> Result<Vec<f64>, ErrorKind> {
             match compute(job, &Operation { kind, ..operation.clone() })?.numbers {
                 Numbers::Values(counts) => Ok(counts),
@@ -517,7 +520,8 @@ impl<'f> Request<'f> {
         (0..rank).filter(is_kept).collect()
     }
 
-    /// Computes weighted operations from partial ones, for each position of the weighted axis.
+    /// Computes weighted operations. There are as many partial results as positions of the weighted axis: if those of all
+    /// results are more than the budget allows, one part of the results is computed after the other.
     fn weighted(
         &self,
         job: &Job<'_>,
@@ -530,7 +534,52 @@ impl<'f> Request<'f> {
             detail: detail.into(),
         };
         let partial = AxisWeights::partial_kinds(kinds).map_err(refuse)?;
-        let computed = compute_all(job, &partial, operation)?;
+        // The driver computes up to three numbers for each partial result.
+        let most = (job.budget / 4).max(1 << 20) / (3 * 8 * partial.len() as u64).max(1);
+        let parts = parts::parts(job, &operation.roles, weights.axis, most);
+        if parts.len() < 2 {
+            return Self::weighted_part(job, operation, weights, (kinds, &partial));
+        }
+        let shape = job.plan.selection.shape();
+        let (axes, shape): (Vec<usize>, Vec<u64>) = self
+            .output_axes()
+            .into_iter()
+            .filter_map(|axis| Some((axis, operation.roles[axis].output_len(shape[axis])?)))
+            .unzip();
+        let bytes = shape.iter().fold(8, |bytes: u64, &extent| bytes.saturating_mul(extent));
+        let bytes = check_limit("the result", bytes, self.dataset.file.options.limits.array_bytes)?;
+        let zeros = kinds.iter().map(|_| parts::zeros(bytes / 8));
+        let mut whole = zeros.collect::<Result<Vec<Vec<f64>>, OutOfMemory>>()?;
+        let (mut elements, mut skipped) = (0, 0);
+        for part in parts {
+            let mut resolved = self.resolved.clone();
+            resolved.selection = part.selection(&resolved.selection)?;
+            let plan = locate(&self.dataset, &resolved, self.settings.statistics)?;
+            let job_of_part = Job { plan: &plan, resolved: &resolved, counters: Counters::default(), ..*job };
+            let computed = Self::weighted_part(&job_of_part, operation, weights, (kinds, &partial))?;
+            job.counters.add(&job_of_part.counters);
+            if let Some(first) = computed.first() {
+                (elements, skipped) = (elements + first.elements, skipped + first.skipped);
+            }
+            let ranges = part.output_ranges(&operation.roles, &axes, &shape);
+            for (whole, computed) in whole.iter_mut().zip(&computed) {
+                if let Numbers::Values(values) = &computed.numbers {
+                    parts::scatter(&shape, &ranges, values, whole);
+                }
+            }
+        }
+        let computed = |values| reduce::Computed { numbers: Numbers::Values(values), elements, skipped };
+        Ok(whole.into_iter().map(computed).collect())
+    }
+
+    /// Computes weighted operations from partial ones, for each position of the weighted axis.
+    fn weighted_part(
+        job: &Job<'_>,
+        operation: &Operation,
+        weights: &AxisWeights,
+        (kinds, partial): (&[Kind], &[Kind]),
+    ) -> Result<Vec<reduce::Computed>, ErrorKind> {
+        let computed = compute_all(job, partial, operation)?;
         let (elements, skipped) = computed.first().map_or((0, 0), |first| (first.elements, first.skipped));
         let values: Vec<Vec<f64>> = computed
             .into_iter()
@@ -539,11 +588,11 @@ impl<'f> Request<'f> {
                 _ => Vec::new(),
             })
             .collect();
-        let selected = self.resolved.selection.axes();
+        let selected = job.plan.selection.axes();
         let after = operation.roles.iter().zip(selected).skip(weights.axis + 1);
         let below: u64 = after.filter_map(|(role, slice)| role.output_len(slice.count())).product();
         let below = usize::try_from(below).unwrap_or(usize::MAX);
-        let parts = Parts { kinds: &partial, values: &values, below };
+        let parts = Parts { kinds: partial, values: &values, below };
         let combined = kinds.iter().map(|&kind| {
             let numbers = Numbers::Values(weights.combine(kind, &parts));
             reduce::Computed { numbers, elements, skipped }
@@ -607,5 +656,23 @@ impl<'f> Request<'f> {
             counters: Counters::default(),
         };
         file.on_threads(|| work(&job, &memory))
+    }
+}
+
+/// Whether the result of an operation does not show that a value is NaN.
+fn ignores_nan(kind: &Kind) -> bool {
+    matches!(kind, Kind::Min | Kind::Max | Kind::ArgMin | Kind::ArgMax)
+}
+
+/// Removes the minima and maxima of results with missing values.
+fn propagate_missing(missing: &[f64], kinds: &[Kind], computed: &mut [reduce::Computed]) {
+    for (_, computed) in kinds.iter().zip(computed).filter(|(kind, _)| ignores_nan(kind)) {
+        for (element, _) in missing.iter().enumerate().filter(|(_, missing)| **missing > 0.0) {
+            match &mut computed.numbers {
+                Numbers::Values(values) => values[element] = f64::NAN,
+                Numbers::Indices(indices) => indices[element] = -1,
+                _ => {}
+            }
+        }
     }
 }

@@ -72,6 +72,21 @@ pub(crate) struct Counters {
     pub(crate) by_statistics: AtomicU64,
 }
 
+impl Counters {
+    /// Adds the counts of a part of the execution.
+    pub(crate) fn add(&self, part: &Self) {
+        let Self { bytes_read, chunks_decoded, bytes_decoded, by_statistics } = part;
+        for (all, part) in [
+            (&self.bytes_read, bytes_read),
+            (&self.chunks_decoded, chunks_decoded),
+            (&self.bytes_decoded, bytes_decoded),
+            (&self.by_statistics, by_statistics),
+        ] {
+            all.fetch_add(part.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}
+
 /// An execution of a plan.
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Job<'a> {
@@ -169,19 +184,8 @@ impl Job<'_> {
         self.plan.chunks.first().is_some_and(|chunk| !matches!(self.stats(&chunk.stored), Ok(None)))
     }
 
-    /// Runs every task, on all threads if the job is parallel; results are in the order of the tasks.
-    pub(crate) fn each<I: Sync, R: Send>(
-        &self,
-        tasks: &[I],
-        work: impl Fn(&I) -> Result<R, ErrorKind> + Sync + Send,
-    ) -> Result<Vec<R>, ErrorKind> {
-        if self.parallel && tasks.len() > 1 {
-            return tasks.par_iter().with_max_len(1).map(work).collect();
-        }
-        tasks.iter().map(work).collect()
-    }
-
-    /// Like `each`, on at most `threads` threads, with state that each thread keeps from task to task.
+    /// Runs every task, on at most `threads` threads if the job is parallel, with state that each thread keeps from task to
+    /// task; results are in the order of the tasks.
     pub(crate) fn each_with<I: Sync, S, R: Send>(
         &self,
         threads: usize,

@@ -28,6 +28,8 @@ pub(crate) struct Matrix {
 
 /// Bytes of a band of observations, as f64.
 const BAND: u64 = if cfg!(test) { 256 } else { 8 << 20 };
+/// Arrays of the size of a band that a thread holds: stored, aligned, decoded and transposed values.
+const COPIES: u64 = 4;
 /// Maximum number of partial results.
 const SEGMENTS: usize = 8;
 
@@ -61,11 +63,12 @@ pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) ->
     };
     // Values that are not finite may be damaged ones: checksums first.
     let shared = visitor(kept);
+    let threads = to_usize(job.budget / 2 / (COPIES * band_bytes(job))).max(1);
     let bytes: u64 = job.plan.chunks.iter().map(|chunk| chunk.stored.raw_len).sum();
     let partials =
         if kept == 0 || shared.chunks.are_mapped() || shared.chunks.keeps(bytes, job.plan.chunks.len()) {
             let segments = segments(&bands, SEGMENTS, |_| true);
-            let found = job.each(&segments, |bands| covariance(bands, &shared));
+            let found = job.each_with(threads, &segments, || (), |(), bands| covariance(bands, &shared));
             shared.chunks.finish().and(found)?
         } else {
             // Which chunks are decoded again must not depend on the threads: segments share neither chunks nor memory. Each
@@ -73,11 +76,16 @@ pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) ->
             let rows = chunk_of(observations - 1) - chunk_of(0) + 1;
             let most = to_usize(kept / bytes.div_ceil(rows).max(1)).clamp(1, SEGMENTS);
             let segments = segments(&bands, most, |band| !continues(band));
-            job.each(&segments, |bands| {
-                let visitor = visitor(kept / segments.len() as u64);
-                let found = covariance(bands, &visitor);
-                visitor.chunks.finish().and(found)
-            })?
+            job.each_with(
+                threads,
+                &segments,
+                || (),
+                |(), bands| {
+                    let visitor = visitor(kept / segments.len() as u64);
+                    let found = covariance(bands, &visitor);
+                    visitor.chunks.finish().and(found)
+                },
+            )?
         };
     let mut total = Covariance::new(order);
     for partial in &partials {
@@ -102,9 +110,14 @@ fn segments(bands: &[(u64, u64)], most: usize, begins: impl Fn(&(u64, u64)) -> b
     segments
 }
 
+/// Bytes of a band as f64, of which two at least fit in half of the budget with the memory that they need.
+fn band_bytes(job: &Job<'_>) -> u64 {
+    BAND.min(job.budget / (4 * COPIES)).max(1)
+}
+
 /// Ranges of observations that fit in memory; complete chunks where those fit.
 fn bands(job: &Job<'_>, axis: usize, observations: u64, variables: u64) -> Vec<(u64, u64)> {
-    let most = (BAND.min(job.budget.max(1)) / (variables * 8)).max(1);
+    let most = (band_bytes(job) / (variables * 8)).max(1);
     let slice = job.plan.selection.axes()[axis];
     let chunk = job.plan.grid.chunk_shape()[axis];
     let mut bands = Vec::new();

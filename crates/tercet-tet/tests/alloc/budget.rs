@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tercet_core::{DType, TensorView};
 use tercet_testkit::alloc::{exclusive, measure};
-use tercet_tet::{Compression, File, Layout, Method, Op, Window, Writer, WriterOptions};
+use tercet_tet::{Compression, File, Layout, Method, Op, Weights, Window, Writer, WriterOptions};
 
 const MIB: u64 = 1 << 20;
 const SHAPE: [u64; 3] = [48, 256, 256];
@@ -78,6 +78,9 @@ fn computations_stay_within_their_budget() {
                 let run = || drop(select.mean([axis]).window(window()).run().unwrap());
                 check(&format!("windows of axis {axis}"), slots * 8, &run);
             }
+            let weights = || Weights::values(1usize, vec![0.5; 256]);
+            let run = || drop(select.reduce([Op::Std]).over([1usize]).weights(weights()).run().unwrap());
+            check("weighted deviations", 48 * 256 * 8, &run);
             let output = directory.path().join("z.bin");
             let select = select.overwrite(true);
             let run =
@@ -85,6 +88,38 @@ fn computations_stay_within_their_budget() {
             check("zscore", 256 * 256 * 8 * 8, &run);
             let run = || drop(select.write_raw(&output).unwrap());
             check("spill", 0, &run);
+        }
+    }
+}
+
+/// Every thread has a band of observations.
+#[test]
+fn matrices_stay_within_their_budget() {
+    let _exclusive = exclusive();
+    let directory = tempfile::tempdir().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    let shape = [100_000u64, 32];
+    let values: Vec<f32> = (0..3_200_000u64).map(|n| f32::from((n * 7919 % 10_007) as u16)).collect();
+    for (chunk, compression) in [(8192, Compression::None), (8192, Compression::Zstd { level: 1 })] {
+        let path = directory.path().join("table.tet");
+        let mut layout = Layout::new();
+        let id = layout.dataset("t", DType::F32, shape, [chunk, 32]).unwrap();
+        layout.compress(id, compression).unwrap();
+        let mut writer = Writer::create(&path, layout, WriterOptions::new().with_overwrite(true)).unwrap();
+        writer.array(id, TensorView::from_slice(&shape, &values).unwrap()).unwrap();
+        writer.finish().unwrap();
+        let file = File::open(&path).unwrap();
+        for budget in [4 * MIB, 12 * MIB] {
+            let select = file.dataset("t").unwrap().select().statistics(false).memory_budget(budget);
+            for op in [Op::Covariance, Op::Correlation] {
+                let run = || drop(select.reduce([op]).over([0usize]).run().unwrap());
+                let ((), stats) = measure(|| pool.install(run));
+                let peak = stats.peak_bytes as u64;
+                assert!(
+                    peak <= budget + SLACK,
+                    "{op:?}, chunks of {chunk} rows, {compression:?}: {peak} bytes, budget {budget}"
+                );
+            }
         }
     }
 }

@@ -9,8 +9,8 @@ use tercet_core::source::Memory;
 use tercet_core::{ElementType, Selection, Span, TensorView};
 use tercet_testkit::counting::Counting;
 use tercet_tet::{
-    Compression, Computed, Dataset, File, Layout, Query, ReadOptions, RunOptions, Syntax, Writer,
-    WriterOptions,
+    Compression, Computed, Dataset, File, Layout, Op, Query, ReadOptions, Reduce, RunOptions, Select, Syntax,
+    Weights, Window, Writer, WriterOptions,
 };
 
 const SHAPE: [u64; 3] = [32, 64, 512];
@@ -300,5 +300,93 @@ fn matrices_decode_every_chunk_once() {
         let options = RunOptions::new().with_preview(0).with_reference(false);
         let how = query.run(&file, &options, &NoProgress).unwrap().outcome.unwrap().execution;
         assert_eq!((how.chunks_decoded, how.bytes_decoded), (1, 40_000 * 64 * 4), "{text}");
+    }
+}
+
+/// A file with one dataset `a` in compressed chunks of 64 rows, with a fill value.
+fn series(values: &[f64]) -> File {
+    let shape = [values.len() as u64 / 16, 16];
+    let mut layout = Layout::new();
+    let id = layout.dataset("a", ElementType::F64, shape, [64, 16]).unwrap();
+    layout.compress(id, Compression::Zstd { level: 1 }).unwrap();
+    layout.attr(id, "_FillValue", "-999").unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(id, TensorView::from_slice(&shape, values).unwrap()).unwrap();
+    File::from_bytes("m", writer.finish().unwrap().output).unwrap()
+}
+
+/// How often a reduction reads and decodes its chunks.
+fn passes(reduce: Reduce<'_>) -> (u64, u64) {
+    let request = reduce.request().unwrap();
+    let plan = request.plan().unwrap();
+    let chunks = plan.reads().chunks();
+    let stored: u64 = chunks.iter().map(|chunk| chunk.stored.span.len()).sum();
+    let how = request.run(&NoProgress).unwrap().execution;
+    (how.bytes_read.div_ceil(stored), how.chunks_decoded.div_ceil(chunks.len() as u64))
+}
+
+/// Infinite values make sums infinite, as overflow does, and have no place in a histogram.
+#[test]
+fn infinite_and_missing_values_need_no_third_pass() {
+    let value = |n: u32| match n % 500 {
+        7 => f64::INFINITY,
+        8 | 9 => -999.0,
+        _ => f64::from(n % 1000),
+    };
+    let values: Vec<f64> = (0..16 * 640).map(value).collect();
+    let file = series(&values);
+    let all = file.dataset("a").unwrap().select().statistics(false);
+    let window = || Window::rolling(0usize, 4);
+    let check = |name: &str, most: u64, reduce: Reduce<'_>| {
+        let (read, decoded) = passes(reduce);
+        assert!(read <= most && decoded <= most, "{name}: read {read} times, decoded {decoded} times");
+    };
+    check("histogram", 2, all.reduce([Op::Histogram { bins: 8, range: None }]));
+    check("sum", 2, all.reduce([Op::Sum]));
+    check("sum and mean", 2, all.reduce([Op::Sum, Op::Mean, Op::Max]));
+    for op in [Op::Sum, Op::Mean] {
+        check("windows", 2, all.reduce([op]).over([0usize]).window(window()));
+        check("windows with steps", 2, all.reduce([op]).over([0usize]).window(window().step(3)));
+    }
+    check("windows of maxima", 1, all.reduce([Op::Max]).over([0usize]).window(window()));
+    let elements = |select: &Select<'_>| {
+        let windows = select.reduce([Op::Max]).over([0usize]).window(window()).run().unwrap();
+        (windows.elements, windows.skipped)
+    };
+    let missing = values.iter().filter(|value| **value == -999.0).count() as u64;
+    assert_eq!(elements(&all), (values.len() as u64 - missing, missing));
+    let raw = all.raw();
+    check("minimum of present values", 1, raw.reduce([Op::Min]));
+    check("index", 1, raw.reduce([Op::ArgMax, Op::Max]));
+}
+
+/// Temperatures share their leading bits, which a larger budget counts more of.
+#[test]
+fn medians_of_similar_values_need_two_passes() {
+    let values: Vec<f64> = (0..1u64 << 20).map(|n| 280.0 + (n * 7919 % 30_011) as f64 / 1000.0).collect();
+    let file = series(&values);
+    let all = file.dataset("a").unwrap().select().statistics(false);
+    assert_eq!(passes(all.clone().memory_budget(16 << 20).reduce([Op::Median])), (2, 2));
+    let median = |budget: u64| {
+        let found = all.clone().memory_budget(budget).reduce([Op::Median]).run().unwrap();
+        found.tensor.to_vec::<f64>().unwrap()
+    };
+    let mut sorted = values.clone();
+    sorted.sort_by(f64::total_cmp);
+    let expected = f64::midpoint(sorted[(1 << 19) - 1], sorted[1 << 19]);
+    for budget in [1, 16 << 20, 1 << 30] {
+        assert_eq!(median(budget), [expected], "{budget}");
+    }
+}
+
+/// Weighted results are computed in parts of complete chunks.
+#[test]
+fn weights_read_every_chunk_once() {
+    for chunks in [CHUNKS[0], CHUNKS[1], CHUNKS[4]] {
+        let (bytes, _) = write(chunks, Compression::Zstd { level: 1 });
+        let file = File::from_bytes("m", bytes).unwrap();
+        let all = file.dataset("a").unwrap().select().statistics(false).memory_budget(48 << 20);
+        let weights = Weights::values(1usize, vec![0.5; 64]);
+        assert_eq!(passes(all.reduce([Op::Mean]).over([1usize]).weights(weights)), (1, 1), "{chunks:?}");
     }
 }

@@ -462,6 +462,54 @@ fn histograms_count_nan_apart() {
     }
 }
 
+/// There is a partial result for every value: a small budget computes the results in parts.
+#[test]
+fn the_budget_does_not_change_weighted_results() {
+    let shape = [30u64, 40, 50];
+    let value = |n: u32| if n % 97 == 3 { f32::NAN } else { (n * 7919 % 10_007) as f32 - 3000.0 };
+    let values: Vec<f32> = (0..60_000).map(value).collect();
+    for chunks in [[1, 40, 50], [4, 16, 7], [30, 40, 50]] {
+        let file = file(shape, chunks, &values);
+        let select = file.dataset("t").unwrap().select().statistics(false);
+        let backwards = IndexSlice::parse("28:2:-3").unwrap();
+        let some = select.clone().isel("time", backwards).unwrap().isel("lon", 3..).unwrap();
+        for select in [select, some] {
+            for windows in [false, true] {
+                let run = |budget: u64| {
+                    let select = select.clone().memory_budget(budget);
+                    let ops = [Op::Sum, Op::Mean, Op::Var, Op::Std, Op::Min, Op::Count];
+                    let mut reduce = select.reduce(ops).over(["lat"]).weights(Weights::cos_latitude("lat"));
+                    if windows {
+                        reduce = reduce.window(Window::rolling("lon", 4).step(2));
+                    }
+                    reduce.with_counts().run_all().unwrap()
+                };
+                let (small, large) = (run(1), run(1 << 30));
+                for (small, large) in small.iter().zip(&large) {
+                    let numbers = |one: &tercet_tet::Reduced| {
+                        let values = one.tensor.to_vec::<f64>().unwrap();
+                        values.into_iter().map(f64::to_bits).collect::<Vec<u64>>()
+                    };
+                    assert_eq!(numbers(small), numbers(large), "{chunks:?}: {:?}", small.op);
+                    assert_eq!((small.elements, small.skipped), (large.elements, large.skipped));
+                    let counts = |one: &tercet_tet::Reduced| one.counts.as_ref()?.to_vec::<u64>();
+                    assert!(counts(small).is_some() && counts(small) == counts(large));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn maxima_beside_weights_are_nan_if_a_value_is() {
+    let file = file([1, 3, 2], [1, 3, 2], &[1.0, 2.0, f32::NAN, 4.0, 5.0, 6.0]);
+    let select = file.dataset("t").unwrap().select().skipna(false);
+    let reduce = select.reduce([Op::Mean, Op::Max]).over(["lat"]);
+    let found = numbers(reduce.weights(Weights::cos_latitude("lat")));
+    assert!(found[0][0].is_nan() && found[1][0].is_nan(), "{found:?}");
+    assert_eq!(found[1][1], 6.0);
+}
+
 #[test]
 fn wrong_weights_are_refused() {
     let file = sample();
