@@ -9,6 +9,8 @@ use tercet_core::{ElementType, Progress, Tensor};
 
 use super::Select;
 use crate::error::{Error, ErrorKind};
+use crate::exec::job::reads_part;
+use crate::exec::memory::{self, Memory};
 use crate::query::operation::Kind;
 
 /// Bytes of a block of values.
@@ -29,7 +31,8 @@ pub(crate) struct Blocks<'f> {
 }
 
 impl<'f> Blocks<'f> {
-    fn new(select: &Select<'f>, decode: bool, block_bytes: u64) -> Result<Self, Error> {
+    /// Blocks of about `block_bytes` bytes, or of a row of chunks if that has at most `most_bytes`.
+    fn new(select: &Select<'f>, decode: bool, (block_bytes, most_bytes): (u64, u64)) -> Result<Self, Error> {
         let dtype = select.value_type(decode)?;
         let (size, decoded) = (dtype.size() as u64, decode.then_some(dtype));
         let counts: Vec<u64> = select.axes.iter().map(|slice| slice.count()).collect();
@@ -37,14 +40,20 @@ impl<'f> Blocks<'f> {
         let last = counts.len().saturating_sub(1);
         let fits = |axis: &usize| below(*axis).saturating_mul(size) <= block_bytes;
         let axis = (0..last).find(fits).unwrap_or(last);
-        let Some(slice) = select.axes.get(axis) else {
-            return Ok(Self { select: select.clone(), decoded, axis, rows: 1, row_len: 1 });
+        // Positions of a chunk. Chunks of several blocks are decoded for each of them.
+        let chunk = |axis: usize| {
+            let positions = select.dataset.chunk_shape()[axis].div_ceil(select.axes[axis].step);
+            positions.clamp(1, counts[axis].max(1))
         };
+        let chunk_fits =
+            |axis: &usize| below(*axis).saturating_mul(size).saturating_mul(chunk(*axis)) <= most_bytes;
+        let axis = (0..counts.len().min(axis + 1)).find(chunk_fits).unwrap_or(axis);
+        if select.axes.is_empty() {
+            return Ok(Self { select: select.clone(), decoded, axis, rows: 1, row_len: 1 });
+        }
         let row_len = below(axis);
-        // Whole chunks, so that none is read twice.
-        let chunk = (select.dataset.chunk_shape()[axis] / slice.step).max(1);
         let rows = block_bytes / row_len.saturating_mul(size).max(1);
-        let rows = if rows > chunk { rows / chunk * chunk } else { rows.max(1) };
+        let rows = if chunk_fits(&axis) { rows.max(chunk(axis)) } else { rows.max(1) };
         Ok(Self { select: select.clone(), decoded, axis, rows, row_len })
     }
 
@@ -57,6 +66,13 @@ impl<'f> Blocks<'f> {
         self.counts().fold(1, u64::saturating_mul)
     }
 
+    /// The number of the chunk, along the axis of the blocks, that a row is in.
+    fn chunk(&self, row: u64) -> u64 {
+        let slice = self.select.axes[self.axis];
+        let position = if self.select.reversed[self.axis] { slice.count() - 1 - row } else { row };
+        (slice.start + position * slice.step) / self.select.dataset.chunk_shape()[self.axis]
+    }
+
     /// The block that starts with a value: the part of the selection, and its number of values.
     fn block(&self, start: u64) -> Result<(Select<'f>, u64), Error> {
         let counts: Vec<u64> = self.counts().collect();
@@ -66,6 +82,9 @@ impl<'f> Blocks<'f> {
         let mut outer = row / count;
         let first = row % count;
         let end = first.saturating_add(self.rows).min(count);
+        // Back to the edge of a chunk, so that none is read twice.
+        let is_edge = |&row: &u64| row == count || self.chunk(row) != self.chunk(row - 1);
+        let end = (first + 1..=end).rev().find(is_edge).unwrap_or(end);
         part = part.isel(self.axis, first..end)?;
         for axis in (0..self.axis).rev() {
             let position = outer % counts[axis];
@@ -139,8 +158,20 @@ impl<'f> Select<'f> {
         self.write_blocks(&Blocks::new(self, decode, self.block_bytes())?, out, progress)
     }
 
-    fn block_bytes(&self) -> u64 {
-        BLOCK_BYTES.min(self.dataset.file.options.limits.array_bytes)
+    /// Bytes of a block, and of one that has a row of chunks.
+    fn block_bytes(&self) -> (u64, u64) {
+        let file = self.dataset.file;
+        let block = BLOCK_BYTES.min(file.options.limits.array_bytes);
+        let starts =
+            self.axes.iter().zip(self.dataset.chunk_shape()).map(|(slice, chunk)| slice.start / chunk);
+        // Parts of chunks that are not compressed are read by themselves. Errors are reported when values are read.
+        let first = self.dataset.chunk_ref(&starts.collect::<Vec<u64>>());
+        if first.is_ok_and(|chunk| reads_part(&self.dataset, &chunk)) {
+            return (block, block);
+        }
+        let memory = Memory::new(&self.settings.execution, file.memory_budget(), memory::available());
+        // Stored and decoded values are held at once.
+        (block, (memory.budget / 4).min(file.options.limits.array_bytes).max(block))
     }
 
     fn write_blocks(
@@ -233,13 +264,16 @@ impl LazyValues<'_, '_> {
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
+    use std::sync::Arc;
 
     use tercet_core::progress::NoProgress;
+    use tercet_core::source::Memory;
     use tercet_core::tensor::IndexSlice;
-    use tercet_core::{ElementType, TensorView};
+    use tercet_core::{ElementType, Span, TensorView};
+    use tercet_testkit::counting::Counting;
 
     use super::*;
-    use crate::{File, Layout, Writer, WriterOptions};
+    use crate::{Compression, File, Layout, ReadOptions, Writer, WriterOptions};
 
     #[test]
     fn blocks_of_any_size_make_the_same_array() {
@@ -254,11 +288,13 @@ mod tests {
         let select = select.isel(1, IndexSlice::parse("5::-2").unwrap()).unwrap().isel(0, 1..).unwrap();
         for decode in [false, true] {
             let expected = if decode { select.read_decoded() } else { select.read() }.unwrap();
-            for block_bytes in [1, 12, 40, 100, 1000, 10_000] {
+            for (block_bytes, most) in
+                [(1, 1), (12, 12), (12, 400), (40, 40), (40, 100), (100, 100), (1000, 1000), (10_000, 10_000)]
+            {
                 let mut out = Vec::new();
-                let blocks = Blocks::new(&select, decode, block_bytes).unwrap();
+                let blocks = Blocks::new(&select, decode, (block_bytes, most)).unwrap();
                 select.write_blocks(&blocks, &mut out, &NoProgress).unwrap();
-                assert!(out == expected.bytes(), "{decode} {block_bytes}");
+                assert!(out == expected.bytes(), "{decode} {block_bytes} {most}");
                 // Also in another order.
                 let (held, error) = Default::default();
                 let values = LazyValues { blocks, progress: &NoProgress, held, error };
@@ -266,10 +302,53 @@ mod tests {
                 let bytes = |tensor: &Tensor, at: usize| tensor.bytes()[at * size..(at + 1) * size].to_vec();
                 for at in (0..values.blocks.len()).rev() {
                     let found = values.with(at, bytes).unwrap();
-                    assert_eq!(found, bytes(&expected, at as usize), "{decode} {block_bytes} {at}");
+                    assert_eq!(found, bytes(&expected, at as usize), "{decode} {block_bytes} {most} {at}");
                 }
                 values.finish().unwrap();
             }
+        }
+    }
+
+    #[test]
+    fn chunks_of_a_row_that_fits_are_read_once() {
+        let shape = [24, 6, 8];
+        let mut layout = Layout::new();
+        let id = layout.dataset("a", ElementType::I16, shape, [8, 3, 8]).unwrap();
+        layout.compress(id, Compression::Zstd { level: 1 }).unwrap();
+        let values: Vec<i16> = (0..1152).collect();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+        writer.array(id, TensorView::from_slice(&shape, &values).unwrap()).unwrap();
+        let source = Arc::new(Counting::new(Memory::new("m", writer.finish().unwrap().output)).with_copies());
+        let file = File::from_source(Arc::<Counting<Memory>>::clone(&source), ReadOptions::new()).unwrap();
+        let dataset = file.dataset("a").unwrap();
+        let all = dataset.select();
+        let from_3 = all.clone().isel(0, 3..).unwrap();
+        let backwards = all.clone().isel(0, IndexSlice::parse("17::-2").unwrap()).unwrap();
+        let payloads: Vec<Span> = dataset
+            .grid()
+            .unwrap()
+            .touched(&dataset.selection(":").unwrap())
+            .iter()
+            .map(|coords| dataset.chunk_ref(&coords[..3]).unwrap().span)
+            .collect();
+        let stored: u64 = payloads.iter().map(|payload| payload.len()).sum();
+        // A plane has 96 bytes, a row of chunks 768.
+        for (select, most, times) in
+            [(&all, 768, 1), (&from_3, 768, 1), (&backwards, 768, 1), (&all, 200, 4), (&all, 96, 8)]
+        {
+            let expected = select.read().unwrap();
+            source.reset();
+            let mut out = Vec::new();
+            let blocks = Blocks::new(select, false, (most.min(200), most)).unwrap();
+            select.write_blocks(&blocks, &mut out, &NoProgress).unwrap();
+            assert!(out == expected.bytes());
+            let of_payload = |span: &Span, payload: &Span| {
+                span.end().min(payload.end()).saturating_sub(span.start().max(payload.start()))
+            };
+            let spans = source.spans();
+            let read: u64 =
+                spans.iter().flat_map(|span| payloads.iter().map(move |one| of_payload(span, one))).sum();
+            assert_eq!(read, times * stored, "{most}");
         }
     }
 }
