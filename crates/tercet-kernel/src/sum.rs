@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use tercet_core::tensor::OutOfMemory;
 
 use crate::accumulator::Statistics;
-use crate::compute::Compute;
+use crate::compute::{Compute, ComputeType};
 use crate::lanes::{self, Block, Kernel, Target, Tile, across};
 use crate::simd::{Work, vectorized};
 use crate::typed::{TypedAccumulator, TypedRuns, filled};
@@ -71,9 +71,16 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> FloatSum<T, TERM, SKIP> {
         })
     }
 
+    /// Whether sums of finite values can overflow, which is computed again with scaled values.
+    const OVERFLOWS: bool = TERM == PLAIN && matches!(T::TYPE, ComputeType::F64);
+
     #[inline(always)]
     fn add(&mut self, at: usize, x: f64, number: f64) {
-        compensated(&mut self.sum[at], &mut self.lost[at], x);
+        if Self::OVERFLOWS {
+            overflowing(&mut self.sum[at], &mut self.lost[at], x);
+        } else {
+            compensated(&mut self.sum[at], &mut self.lost[at], x);
+        }
         if SKIP {
             self.numbers[at] += number;
         }
@@ -98,6 +105,20 @@ pub(crate) fn compensated(sum: &mut f64, lost: &mut f64, x: f64) {
     let error = (*sum - (next - added)) + (x - added);
     *lost += if error.is_finite() { error } else { 0.0 };
     *sum = next;
+}
+
+/// A compensated addition of partial sums, where those that overflowed in both directions are infinite, not NaN.
+#[inline(always)]
+fn overflowing(sum: &mut f64, lost: &mut f64, x: f64) {
+    let expected = unless_opposite(*sum, x, *sum + x);
+    compensated(sum, lost, x);
+    *sum = expected;
+}
+
+/// The result of an addition; infinity for infinities of opposite signs.
+#[inline(always)]
+fn unless_opposite(a: f64, b: f64, result: f64) -> f64 {
+    if result.is_nan() && !a.is_nan() && !b.is_nan() { f64::INFINITY } else { result }
 }
 
 impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TERM, SKIP> {
@@ -131,7 +152,10 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TER
     fn take_columns<const N: usize>(&mut self, at: usize, [sum, numbers]: &[[f64; N]; 2], _: &Tile<'_, T>) {
         if let Some(partial) = self.partial[at..].first_chunk_mut::<N>() {
             for lane in 0..N {
-                partial[lane] += sum[lane];
+                let next = partial[lane] + sum[lane];
+                let result =
+                    if Self::OVERFLOWS { unless_opposite(partial[lane], sum[lane], next) } else { next };
+                partial[lane] = result;
             }
         }
         if SKIP && let Some(total) = self.numbers[at..].first_chunk_mut::<N>() {
@@ -155,7 +179,11 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TER
             [rest, number] = lanes;
         }
         let number = if SKIP { across(numbers) + number[0] } else { 0.0 };
-        self.add(at, across(sum) + rest[0], number);
+        let mut total = across(sum) + rest[0];
+        if Self::OVERFLOWS && total.is_nan() && !sum.iter().chain(&rest).any(|part| part.is_nan()) {
+            total = f64::INFINITY;
+        }
+        self.add(at, total, number);
     }
 
     #[inline(always)]
@@ -173,6 +201,7 @@ struct AddDeferred<'a> {
     partial: &'a mut [f64],
     sum: &'a mut [f64],
     lost: &'a mut [f64],
+    overflows: bool,
 }
 
 impl Work for AddDeferred<'_> {
@@ -180,7 +209,11 @@ impl Work for AddDeferred<'_> {
     #[inline(always)]
     fn work(self) {
         for ((partial, sum), lost) in self.partial.iter_mut().zip(self.sum).zip(self.lost) {
-            compensated(sum, lost, *partial);
+            if self.overflows {
+                overflowing(sum, lost, *partial);
+            } else {
+                compensated(sum, lost, *partial);
+            }
             *partial = 0.0;
         }
     }
@@ -202,6 +235,7 @@ struct Merge<'a> {
     sum: &'a mut [f64],
     lost: &'a mut [f64],
     later: (&'a [f64], &'a [f64]),
+    overflows: bool,
 }
 
 impl Work for Merge<'_> {
@@ -210,7 +244,11 @@ impl Work for Merge<'_> {
     fn work(self) {
         let later = self.later.0.iter().zip(self.later.1);
         for ((sum, lost), (&x, &more)) in self.sum.iter_mut().zip(self.lost).zip(later) {
-            compensated(sum, lost, x);
+            if self.overflows {
+                overflowing(sum, lost, x);
+            } else {
+                compensated(sum, lost, x);
+            }
             *lost += more;
         }
     }
@@ -268,6 +306,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> TypedAccumulator for FloatSum
                 partial,
                 sum: &mut self.sum[slots.clone()],
                 lost: &mut self.lost[slots],
+                overflows: Self::OVERFLOWS,
             });
         }
     }
@@ -286,7 +325,8 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> TypedAccumulator for FloatSum
     fn merge_slots(&mut self, at: usize, later: &Self, from: usize, count: usize) {
         let (own, other) = (at..at + count, from..from + count);
         let (sum, lost) = (&mut self.sum[own.clone()], &mut self.lost[own.clone()]);
-        vectorized(Merge { sum, lost, later: (&later.sum[other.clone()], &later.lost[other.clone()]) });
+        let later_sums = (&later.sum[other.clone()], &later.lost[other.clone()]);
+        vectorized(Merge { sum, lost, later: later_sums, overflows: Self::OVERFLOWS });
         if SKIP {
             let numbers = self.numbers[own].iter_mut().zip(&later.numbers[other]);
             numbers.for_each(|(number, more)| *number += more);
@@ -300,7 +340,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> TypedAccumulator for FloatSum
         }
         let (sum, later) = two(&mut self.sum, at, from, count);
         let (lost, later_lost) = two(&mut self.lost, at, from, count);
-        vectorized(Merge { sum, lost, later: (later, later_lost) });
+        vectorized(Merge { sum, lost, later: (later, later_lost), overflows: Self::OVERFLOWS });
         if SKIP {
             let (numbers, later) = two(&mut self.numbers, at, from, count);
             numbers.iter_mut().zip(later).for_each(|(number, more)| *number += more);
