@@ -53,9 +53,11 @@ pub(crate) fn steps(job: &Job<'_>, executed: Option<u64>) -> Vec<String> {
     if let Some(operation) = &job.resolved.operation {
         steps.push(match operation.kind {
             Kind::Transform { .. } => "statistics first, then every element".to_owned(),
-            kind if reduce::is_streaming(kind) => {
-                "one pass over the chunks, merged in their order".to_owned()
-            }
+            kind if reduce::is_streaming(kind) => match passes(job, executed) {
+                Some(1) => "one pass over the chunks, merged in their order".to_owned(),
+                Some(passes) => format!("{passes} passes over the chunks, merged in their order"),
+                None => "results of the chunks are merged in their order".to_owned(),
+            },
             _ => format!("several passes over the chunks, within {} bytes", job.budget),
         });
     }
@@ -63,4 +65,13 @@ pub(crate) fn steps(job: &Job<'_>, executed: Option<u64>) -> Vec<String> {
         steps.push(format!("{} stored bytes read", job.counters.bytes_read.load(Ordering::Relaxed)));
     }
     steps
+}
+
+/// The number of passes over the chunks of an executed job; `None` if some chunks were not read.
+fn passes(job: &Job<'_>, by_statistics: Option<u64>) -> Option<u64> {
+    let stored = job.plan.total_stored_bytes();
+    if by_statistics != Some(0) || stored == 0 {
+        return None;
+    }
+    Some(job.counters.bytes_read.load(Ordering::Relaxed).div_ceil(stored).max(1))
 }

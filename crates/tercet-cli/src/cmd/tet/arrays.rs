@@ -72,7 +72,7 @@ pub(crate) struct Arrays {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "File")]
 pub(crate) struct Whole {
-    /// Record a memory budget for readers: bytes (`512MiB`) or percent of memory (`25%`)
+    /// Cap the memory of readers beside the result: bytes (`512MiB`) or percent of memory (`25%`)
     #[arg(long, value_name = "SIZE|PERCENT%", value_parser = syntax::budget)]
     memory_budget: Option<MemoryBudget>,
     #[command(flatten)]
