@@ -51,7 +51,7 @@ def reductions():
         "max": lambda a, axis: np.max(a, axis=axis),
         "var": lambda a, axis: np.var(a, axis=axis),
         "std": lambda a, axis: np.std(a, axis=axis),
-        "count": lambda a, axis: np.count_nonzero(~np.isnan(a), axis=axis),
+        "nan_count": lambda a, axis: np.count_nonzero(np.isnan(a), axis=axis),
         "any_nan": numpy_any_nan,
         "arg_max": lambda a, axis: np.argmax(a, axis=axis),
         "product": lambda a, axis: np.prod(a, axis=axis),
@@ -67,7 +67,7 @@ def rows_of(only, without):
             for axes, axis in AXES.items():
                 if name == "arg_max" and isinstance(axis, tuple):
                     continue  # numpy has no such operation
-                if name in ("any_nan", "count") and file.startswith("i16"):
+                if name in ("any_nan", "nan_count") and file.startswith("i16"):
                     continue
                 document = {name: [] if axis is None else list(axis) if isinstance(axis, tuple) else axis}
                 target = 2.0 if axis is None else 1.5
