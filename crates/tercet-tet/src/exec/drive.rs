@@ -48,14 +48,13 @@ pub(crate) struct Folded {
 pub(crate) fn fold(job: &Job<'_>, op: &Op, roles: &[Role]) -> Result<Folded, ErrorKind> {
     let dtype = if sees_missing(op) { job.plan.grid.element() } else { job.element() };
     let mut folded = fold_with(job, &Standard { op, dtype }, roles)?;
-    // Sums of finite values near the maximum of f64: the order of the additions decides whether they overflow. Partial sums
-    // that overflow to both sides make NaN.
+    // Sums of finite values near the maximum of f64: the order of the additions decides whether they overflow.
     if let Some(op) = op.for_large_sums(dtype)
-        && folded.values.iter().any(|value| !value.is_finite())
+        && folded.values.iter().any(|value| value.is_infinite())
     {
         let again = fold_with(job, &Standard { op: &op, dtype }, roles)?;
         let values = folded.values.iter_mut().zip(again.values);
-        values.filter(|(value, _)| !value.is_finite()).for_each(|(value, again)| *value = again);
+        values.filter(|(value, _)| value.is_infinite()).for_each(|(value, again)| *value = again);
     }
     Ok(folded)
 }
