@@ -137,6 +137,8 @@ struct PartialMessage {
     start: u64,
     preamble: Preamble,
     objects: u64,
+    /// Whether it is a message index, once its metadata has arrived.
+    is_index: Option<bool>,
 }
 
 impl Default for Follower {
@@ -211,11 +213,21 @@ impl Follower {
         self.begun.map(|begun| (begun.start, begun.preamble))
     }
 
+    /// Whether the incomplete message is a message index; `None` if there is none, or its metadata has not arrived.
+    #[cfg(any(unix, windows))]
+    fn pending_index(&self) -> Option<bool> {
+        self.begun.and_then(|begun| begun.is_index)
+    }
+
     fn take(&mut self, event: Event) -> Option<FollowEvent> {
         match event {
             Event::Start(preamble) => {
                 let start = self.decoder.position().saturating_sub(PREAMBLE_LEN);
-                self.begun = Some(PartialMessage { start, preamble, objects: 0 });
+                self.begun = Some(PartialMessage { start, preamble, objects: 0, is_index: None });
+                None
+            }
+            Event::Metadata { metadata, .. } => {
+                self.begun.as_mut()?.is_index = Some(metadata.is_message_index());
                 None
             }
             Event::Object(_) => {
@@ -223,7 +235,7 @@ impl Follower {
                 None
             }
             Event::End { metadata, .. } => {
-                let PartialMessage { start, preamble, objects } = self.begun.take()?;
+                let PartialMessage { start, preamble, objects, .. } = self.begun.take()?;
                 let span = Span::between(start, self.decoder.position())?;
                 let number = self.number().saturating_sub(1);
                 self.indexes += u64::from(metadata.is_message_index());
@@ -240,7 +252,7 @@ impl Follower {
                 let after_damage = std::mem::take(&mut self.after_damage);
                 Some(FollowEvent::Skipped { span, after_damage })
             }
-            Event::Metadata { .. } | Event::Index(_) | Event::Hashes(_) | Event::Preceder(_) => None,
+            Event::Index(_) | Event::Hashes(_) | Event::Preceder(_) => None,
         }
     }
 

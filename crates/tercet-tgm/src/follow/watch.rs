@@ -31,6 +31,8 @@ pub(super) struct Watched {
     stamp: Stamp,
     /// Whether a message index follows, which is replaced when a message is appended.
     has_index: bool,
+    /// Whether an index was removed: the messages appended in its place are followed by a new one.
+    expects_index: bool,
     buffer: Vec<u8>,
 }
 
@@ -68,8 +70,9 @@ impl Watched {
                 (next, consumed, follower.starting_at(at, next))
             }
         };
-        let (stamp, has_index, buffer) = (None, false, Vec::new());
-        Ok(Self { open_file, options, follower, consumed, next, stamp, has_index, buffer })
+        let (stamp, buffer) = (None, Vec::new());
+        let (has_index, expects_index) = (false, false);
+        Ok(Self { open_file, options, follower, consumed, next, stamp, has_index, expects_index, buffer })
     }
 
     /// The first bytes of the file.
@@ -90,10 +93,19 @@ impl Watched {
         self.follower = Follower::with_options(self.options);
         self.consumed = Consumed::starting_with(0, &[]);
         self.next = 0;
+        (self.has_index, self.expects_index) = (false, false);
+    }
+
+    /// Whether the bytes after the last complete message are an index, or the start of one: the last bytes of an index may
+    /// be written, and all of it replaced, between two polls.
+    fn ends_with_index(&self) -> bool {
+        self.follower.pending_index().unwrap_or(self.has_index || self.expects_index)
     }
 
     /// Continues after the last complete message.
     fn rewind(&mut self) {
+        self.expects_index = self.ends_with_index();
+        self.has_index = false;
         self.consumed.rewind();
         self.follower =
             Follower::with_options(self.options).starting_at(self.consumed.whole_end(), self.next);
@@ -107,13 +119,14 @@ impl Watched {
         events: &mut VecDeque<FollowEvent>,
     ) -> Result<(), ErrorKind> {
         let resumed = self.consumed.whole_is_start_of(&*self.open_file)?;
+        // An append replaces the index at the end.
+        let was_index = self.ends_with_index();
         if resumed {
             self.rewind();
         } else {
             self.restart();
         }
-        // An append replaces the index at the end.
-        if !(std::mem::take(&mut self.has_index) && resumed) {
+        if !(was_index && resumed) {
             events.push_back(FollowEvent::Changed { change, resumed });
         }
         Ok(())
@@ -152,7 +165,10 @@ impl Watched {
                 if message.preamble.known_length().is_none() {
                     self.consumed.add_open_message(message.span.start());
                 }
-                self.has_index = message.metadata.is_message_index();
+                let is_index = message.metadata.is_message_index();
+                // A message after an index was appended by a program that does not replace it.
+                self.expects_index &= is_index || !self.has_index;
+                self.has_index = is_index;
                 if !self.has_index && self.consumed.add_whole(message.span.end(), new) {
                     self.next = message.number + 1;
                 }
@@ -199,8 +215,9 @@ impl Watched {
         }
         if self.consumed.whole_is_start_of(&*open_file)? {
             self.open_file = open_file;
+            let was_index = self.ends_with_index();
             self.rewind();
-            if !std::mem::take(&mut self.has_index) {
+            if !was_index {
                 events.push_back(FollowEvent::Changed { change, resumed: true });
             }
             return Ok(());
@@ -211,5 +228,101 @@ impl Watched {
         self.open_file = open_file;
         self.restart();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+
+    use tercet_core::progress::NoProgress;
+
+    use super::*;
+    use crate::encode::EncodeOptions;
+    use crate::follow::growing::{FileLocation as _, LocalPath};
+    use crate::metadata::GlobalMetadata;
+    use crate::writer::{ReindexOptions, Writer, WriterOptions};
+
+    /// The events up to the current end of the file.
+    fn poll(watched: &mut Watched) -> Vec<FollowEvent> {
+        let mut events = VecDeque::new();
+        loop {
+            match watched.read_on(&mut events).unwrap() {
+                ReadResult::More => {}
+                ReadResult::End => return events.into(),
+                ReadResult::Changed(change) => watched.start_again(change, &mut events).unwrap(),
+            }
+        }
+    }
+
+    /// An append removes the index, writes the message and the new index, and the last bytes of it later. A follower may
+    /// miss any of these steps.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test reads the file as other programs do")]
+    fn an_index_that_is_replaced_is_no_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.tgm");
+        let mut writer = Writer::create(&path, WriterOptions::new()).unwrap();
+        writer.message(&GlobalMetadata::default(), &[], &EncodeOptions::new()).unwrap();
+        writer.finish().unwrap();
+        let mut ends = vec![std::fs::read(&path).unwrap().len()];
+        Writer::reindex(&path, &ReindexOptions::new(), &NoProgress).unwrap();
+        let mut files = vec![std::fs::read(&path).unwrap()];
+        for _ in 0..2 {
+            let mut writer = Writer::append(&path, &NoProgress).unwrap();
+            writer.message(&GlobalMetadata::default(), &[], &EncodeOptions::new()).unwrap();
+            writer.finish().unwrap();
+            let file = File::open(&path).unwrap();
+            ends.push(usize::try_from(file.index().unwrap().unwrap().span().start()).unwrap());
+            files.push(std::fs::read(&path).unwrap());
+        }
+        // The length of the index when the follower sees it, and whether it sees the file without an index.
+        for (len, sees_cut) in [(40, true), (40, false), (usize::MAX, true), (usize::MAX, false)] {
+            let followed = tempfile::NamedTempFile::new().unwrap();
+            let mut file = followed.as_file();
+            let mut write = |bytes: &[u8]| {
+                file.set_len(0).unwrap();
+                file.seek(SeekFrom::Start(0)).unwrap();
+                file.write_all(bytes).unwrap();
+            };
+            write(&files[0]);
+            let opened = LocalPath::new(followed.path()).open().unwrap().unwrap();
+            let mut watched = Watched::start(opened, None, ReadOptions::new()).unwrap();
+            let mut events = poll(&mut watched);
+            for (bytes, ends) in files[1..].iter().zip(ends.windows(2)) {
+                if sees_cut {
+                    write(&bytes[..ends[0]]);
+                    events.extend(poll(&mut watched));
+                }
+                write(&bytes[..(bytes.len() - 8).min(ends[1].saturating_add(len))]);
+                events.extend(poll(&mut watched));
+            }
+            write(&files[2]);
+            events.extend(poll(&mut watched));
+            let is_data = |event: &&FollowEvent| match event {
+                FollowEvent::Message(message) => !message.metadata.is_message_index(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(events.iter().filter(is_data).count(), 3, "{len} {sees_cut}");
+        }
+    }
+
+    /// A message that was never complete is removed: that is a change.
+    #[test]
+    fn a_removed_message_is_a_change() {
+        let message = crate::encode::encode_message(&GlobalMetadata::default(), &[], &EncodeOptions::new());
+        let message = message.unwrap();
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&message).unwrap();
+        file.write_all(&message[..message.len() - 9]).unwrap();
+        let opened = LocalPath::new(file.path()).open().unwrap().unwrap();
+        let mut watched = Watched::start(opened, None, ReadOptions::new()).unwrap();
+        assert_eq!(poll(&mut watched).len(), 1);
+        file.as_file().set_len(message.len() as u64).unwrap();
+        let events = poll(&mut watched);
+        let is_change = |event: &FollowEvent| {
+            matches!(event, FollowEvent::Changed { change: FileChange::Truncated, resumed: true })
+        };
+        assert!(events.len() == 1 && is_change(&events[0]), "{events:?}");
     }
 }
