@@ -148,6 +148,12 @@ pub enum ErrorKind {
         /// The first gap.
         gap: crate::gaps::Gap,
     },
+    /// The file to index ends inside a message, which would become a gap before the index.
+    #[error("cannot index: {cut}")]
+    IndexedTail {
+        /// The incomplete message.
+        cut: crate::scan::CutTail,
+    },
     /// The caller's buffer has the wrong size.
     #[error("the buffer has {found} bytes, but the array has {expected}")]
     BufferSize {
@@ -276,6 +282,7 @@ impl Diagnostic for ErrorKind {
             | Self::AfterGap { .. }
             | Self::IndexedGap { .. }
             | Self::CutMessage { .. }
+            | Self::IndexedTail { .. }
             | Self::TruncatedStream { .. } => Class::Malformed,
             Self::MissingHash { .. } | Self::Contradiction { .. } | Self::StaleIndex { .. } => Class::Corrupt,
             Self::Pipeline { error, .. } => error.class(),
@@ -301,7 +308,7 @@ impl Diagnostic for ErrorKind {
             | Self::StaleIndex { span, .. }
             | Self::Pipeline { span, .. } => Some(*span),
             Self::AfterGap { gap, .. } | Self::IndexedGap { gap } => Some(gap.span),
-            Self::CutMessage { cut } => Some(cut.span),
+            Self::CutMessage { cut } | Self::IndexedTail { cut } => Some(cut.span),
             _ => None,
         }
     }

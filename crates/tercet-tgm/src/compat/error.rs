@@ -181,6 +181,7 @@ impl TensogramError {
             ErrorKind::NoSuchMessage { .. }
             | ErrorKind::AfterGap { .. }
             | ErrorKind::IndexedGap { .. }
+            | ErrorKind::IndexedTail { .. }
             | ErrorKind::NoSuchObject { .. }
             | ErrorKind::NoSuchElements { .. } => Self::Object(message),
             ErrorKind::PayloadLength { is_compressed: true, .. } => Self::Compression(message),

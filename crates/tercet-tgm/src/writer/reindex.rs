@@ -196,7 +196,9 @@ impl Writer {
             let message_index = IndexBuilder::new(keys.unwrap_or(&IndexKeys::All));
             match Self::index_in_place(&source, message_index, how, progress)? {
                 // Only the index is written.
-                Some(Indexed { cut_tail: Some(cut), .. }) => return Err(named(cut_off(&cut))),
+                Some(Indexed { cut_tail: Some(cut), .. }) => {
+                    return Err(named(ErrorKind::IndexedTail { cut }));
+                }
                 Some(Indexed { message_index, end, replaced, .. }) => {
                     let sink = lock.extend(source.len(), end, replaced);
                     writer = Self::new(sink.into(), how.writing()).with_name(&name);
@@ -398,11 +400,6 @@ struct Indexed {
     cut_tail: Option<CutTail>,
 }
 
-/// The error of an index after an incomplete message, which would become a gap.
-fn cut_off(cut: &CutTail) -> ErrorKind {
-    ErrorKind::CannotIndex { reason: cut.to_string().into() }
-}
-
 fn no_message() -> ErrorKind {
     ErrorKind::CannotIndex { reason: "the file holds no message".into() }
 }
@@ -456,7 +453,8 @@ fn index_messages_from(
     let scan = scan_source(&part, ScanOptions::default(), progress)?;
     if let Some(mut cut) = scan.cut_tail(&part)? {
         cut.message += message_index.len() as u64;
-        return Err(cut_off(&cut));
+        cut.span = between(start + cut.span.start(), start + cut.span.end());
+        return Err(ErrorKind::IndexedTail { cut });
     }
     how.check_gaps(&scan, &part, start, part.len())?;
     for found in scan.messages {

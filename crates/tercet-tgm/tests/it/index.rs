@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
+use tercet_core::{Class, Diagnostic as _};
 use tercet_testkit::counting::Counting;
 use tercet_tgm::{
     DType, DataObjectDescriptor, EncodeOptions, Error, ErrorKind, File, GlobalMetadata, IndexBuilder,
@@ -715,6 +716,8 @@ fn a_file_that_ends_inside_a_message_is_not_indexed() {
         let (first, second) = (message(0).len(), message(1).len());
         let reason = format!("file ends inside message 1: {} of {second} bytes", cut.len() - first);
         assert!(error.to_string().contains(&reason), "{error}");
+        let place = (error.class(), error.span().map(tercet_core::Span::start));
+        assert_eq!(place, (Class::Malformed, Some(first as u64)));
     }
     assert_eq!(std::fs::read(dir.path()).unwrap(), cut);
 }

@@ -22,6 +22,7 @@ Examples:
   tgm index run.tgm --remove                     remove the index";
 
 const GAP_HINT: &str = "recover what is left with `tgm repair FILE -o NEW`, or index the messages around the gap with `--allow-gaps`";
+const TAIL_HINT: &str = "copy the complete messages with `tgm repair FILE -o NEW`; `tgm create --append` removes an incomplete one";
 
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent options")]
@@ -89,9 +90,16 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let how = ReindexOptions::new().with_keys(keys).with_rebuild(args.rebuild).with_provenance(provenance);
     let how = how.with_limits(limits()).with_index_file(args.index_file).with_allow_gaps(args.allow_gaps);
     let done = Writer::reindex(&args.path, &how, &bar).map_err(|error| {
-        let is_gap = matches!(error.kind(), ErrorKind::IndexedGap { .. });
+        let hint = match error.kind() {
+            ErrorKind::IndexedGap { .. } => Some(GAP_HINT),
+            ErrorKind::IndexedTail { .. } => Some(TAIL_HINT),
+            _ => None,
+        };
         let failure = Failure::from(error);
-        if is_gap { failure.with_hint(GAP_HINT) } else { failure }
+        match hint {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
     })?;
     drop(bar);
     if args.json.json {

@@ -221,6 +221,20 @@ fn an_index_does_not_hide_a_gap() {
     }
 }
 
+/// Nor does it follow an incomplete message.
+#[test]
+fn a_file_that_ends_inside_a_message_is_not_indexed() {
+    let dir = dir();
+    let third = message_range(&dir, "run.tgm", 2);
+    dir.write("cut.tgm", &dir.read("run.tgm")[..third.start + 60]);
+    for option in ["", "--index-file"] {
+        let output = dir.tgm(&format!("index cut.tgm {option}"));
+        assert_eq!(output.code, Some(4), "{}", output.snapshot());
+        assert!(output.stderr.contains("cannot index: file ends inside message 2: 60 "), "{}", output.stderr);
+        assert!(output.stderr.contains("`tgm repair FILE -o NEW`"), "{}", output.stderr);
+    }
+}
+
 /// What is extracted from everything, or counted from the end, needs a whole file; a selection by key does not.
 #[test]
 fn extract_needs_a_whole_file_unless_keys_select() {
