@@ -1,5 +1,6 @@
 //! Terminal output: standard output, notes on standard error, progress bars, interrupts.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
@@ -54,6 +55,8 @@ pub(crate) struct Ui {
     one_stream: bool,
     /// Write text to standard error: standard output is a file.
     stdout_is_data: bool,
+    /// The notes that are printed once.
+    noted: BTreeSet<String>,
 }
 
 /// Where the output goes.
@@ -89,14 +92,32 @@ impl Ui {
         let bytes = BufWriter::with_capacity(1 << 16, io::stdout());
         let output = Output::Process { text, bytes };
         let progress = !no_progress && !quiet && io::stderr().is_terminal();
-        Self { output, progress, quiet, verbose, json, one_stream: false, stdout_is_data: false }
+        Self {
+            output,
+            progress,
+            quiet,
+            verbose,
+            json,
+            one_stream: false,
+            stdout_is_data: false,
+            noted: BTreeSet::new(),
+        }
     }
 
     /// A `Ui` with the same settings that keeps its output and shows no progress.
     pub(crate) fn capture(&self) -> Self {
         let Self { quiet, verbose, json, one_stream, stdout_is_data, .. } = *self;
         let output = Output::Captured(Vec::new());
-        Self { output, progress: false, quiet, verbose, json, one_stream, stdout_is_data }
+        Self {
+            output,
+            progress: false,
+            quiet,
+            verbose,
+            json,
+            one_stream,
+            stdout_is_data,
+            noted: BTreeSet::new(),
+        }
     }
 
     /// Whether the output is captured: the file is one of several.
@@ -214,6 +235,12 @@ impl Ui {
         self.finish()?;
         print_note(text);
         Ok(())
+    }
+
+    /// Prints a note, unless it was printed before: many objects can have the same note.
+    pub(crate) fn note_once(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
+        let text = text.to_string();
+        if self.noted.insert(text.clone()) { self.note(text) } else { Ok(()) }
     }
 
     /// Prints the verdict on a single file. A list of files has a summary instead, and JSON contains the verdict.

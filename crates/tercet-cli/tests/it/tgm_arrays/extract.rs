@@ -278,6 +278,14 @@ fn parts_are_selected_by_axis_and_objects_are_stacked() {
     insta::assert_snapshot!(result.out, @"t.npy: 3 objects by step (0..12), uint8 3×2×1, 134 B");
     assert_eq!(npy::parts(&dir.read("t.npy")).1, [0, 3, 6, 9, 12, 15]);
     assert_eq!(dir.ok("extract run.tgm t --stack step -o -").bytes[6..12], [6, 7, 8, 9, 10, 11]);
+    // One note for all objects.
+    let result = dir.ok("extract run.tgm t --stack step -s :,0 --ignore-checksums -o t.npy --force");
+    assert_eq!(result.err, "note: hash not verified: use `--verify`\n");
+    // A filter that excludes the message matches nothing, with its number as with its name.
+    for object in ["0", "0.0", "-1", "t"] {
+        let result = dir.run(&format!("extract run.tgm {object} -w step=99 -o x.npy"));
+        assert_eq!((result.code, &*result.err), (1, "no message matches\n"), "{object}");
+    }
     dir.ok("extract run.tgm 1 -s 1,: -o t.csv");
     assert_eq!(String::from_utf8(dir.read("t.csv")).unwrap(), "dim_0,dim_1,value\n0,0,3\n0,1,4\n0,2,5\n");
     dir.refused("extract run.tgm t --stack name -o x.npy", 8, "both have `name` t");

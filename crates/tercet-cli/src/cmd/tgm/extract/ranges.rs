@@ -51,10 +51,10 @@ pub(super) fn read(object: &Object<'_>, spans: &[Span], out: &mut Ui) -> Result<
     Ok(Values::Joined(join(object.descriptor().dtype, spans, &found.arrays)))
 }
 
-/// Prints a note about values whose hash was not verified.
+/// Prints a note about values whose hash was not verified, once for all objects.
 pub(super) fn note_unverified(object: &Object<'_>, out: &mut Ui) -> Result<(), Failure> {
     let reason = if object.frame().hash().is_none() { "the object has no hash" } else { "use `--verify`" };
-    out.note(format_args!("note: hash not verified: {reason}"))
+    out.note_once(format_args!("note: hash not verified: {reason}"))
 }
 
 fn join(dtype: DType, spans: &[Span], arrays: &[Tensor]) -> Vec<u8> {

@@ -86,7 +86,8 @@ pub(super) fn find(
         let taken = filter.takes(&message)?.unwrap_or_default();
         let is_taken = taken.contains(&object) || !filter.is_active();
         let found = is_taken.then_some(ObjectNumber { message: message.number(), object });
-        return Ok((found.into_iter().collect(), 1));
+        let is_matched = !taken.is_empty() || !filter.is_active();
+        return Ok((found.into_iter().collect(), u64::from(is_matched)));
     }
     let mut found = Vec::new();
     let matched = for_each_message(file, filter, &mut { u64::MAX }, |message, objects| {

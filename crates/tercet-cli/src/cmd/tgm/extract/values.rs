@@ -187,7 +187,7 @@ fn open<'a>(args: &Args, message: &'a Message, object: u64, out: &mut Ui) -> Res
         object.verify()?;
     }
     if args.no_restore && !object.masks_span().is_empty() {
-        out.note("note: masked values are written as zeros")?;
+        out.note_once("note: masked values are written as zeros")?;
     }
     Ok(object)
 }
