@@ -1,7 +1,8 @@
 //! Selection of the smallest pipeline within an error bound.
 //!
-//! The smallest candidates are encoded, decoded and compared with the original, so the error is measured, not estimated. Large
-//! arrays are judged by a sample first.
+//! The smallest candidates are encoded, decoded and compared with the original, so the error is measured, not estimated. Those
+//! with Zstandard are encoded with higher levels, too. Large arrays are judged by a sample first. NaN and infinities get the
+//! shortest mask, unless the options select one.
 //!
 //! ```
 //! use tercet_tgm::precision::{Candidate, deviation};
@@ -21,6 +22,7 @@
 mod advise;
 mod candidates;
 mod deviation;
+mod search;
 
 use std::borrow::Cow;
 
@@ -31,6 +33,7 @@ use tercet_core::{DType, Span};
 pub use advise::{Advice, Advised, Measured, advise, candidate_count};
 pub use candidates::Candidate;
 pub use deviation::{Deviation, deviation};
+use search::{Attempt, search};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::EncodeOptions;
@@ -123,15 +126,6 @@ pub fn choose(
     install(options.threads, || try_candidates(descriptor, values, bound, options))
 }
 
-/// Larger arrays are judged by a sample first.
-const SAMPLE_FROM: usize = 4 << 20;
-/// Number of pieces of a sample, spread evenly over the array, and bytes of each.
-const SAMPLE_PIECES: usize = 16;
-const SAMPLE_PIECE: usize = 128 << 10;
-/// Candidates are not tried if their samples are larger than the smallest by this factor; at most this number is tried.
-const SAMPLE_SLACK: f64 = 1.03;
-const MAX_TRIED: usize = 4;
-
 fn try_candidates(
     descriptor: &DataObjectDescriptor,
     values: &[u8],
@@ -139,73 +133,35 @@ fn try_candidates(
     options: &EncodeOptions,
 ) -> Result<Chosen, PipelineError> {
     let little = little_endian(descriptor, values);
-    let candidates = Candidate::all(descriptor, values, Some(bound));
-    let order = by_sample(descriptor, values, &candidates, options);
-    let smallest = order.first().map_or(0.0, |(_, size)| *size);
+    let options = &options.clone().with_max_error(Some(bound));
     let mut best: Option<Chosen> = None;
     let mut refused = None;
-    let mut tried = 0;
-    for (index, estimate) in order {
-        // The first candidates may not hold the bound; then others are tried.
-        let is_worse = estimate > smallest * SAMPLE_SLACK || tried >= MAX_TRIED;
-        if best.is_some() && values.len() > SAMPLE_FROM && is_worse {
-            break;
-        }
-        let Some(candidate) = candidates.get(index) else { continue };
-        tried += 1;
+    search(descriptor, values, Some(bound), options, |candidate| {
         let trial = match candidate.encode(values, options) {
             Ok(trial) => trial,
             Err(error) => {
                 // Another candidate may succeed; non-finite values fail with all of them.
                 refused.get_or_insert(error);
-                continue;
+                return Ok(Attempt { len: None, holds: false });
             }
         };
-        if best.as_ref().is_some_and(|best| best.trial.len() <= trial.len()) {
-            continue;
+        let len = trial.len();
+        if best.as_ref().is_some_and(|best| best.trial.len() <= len) {
+            return Ok(Attempt { len: Some(len), holds: false });
         }
         let found = trial.deviation(descriptor.dtype, &little)?;
-        // A bound of 0 requires identical bits.
-        if found.max <= bound && (bound > 0.0 || found.is_exact) {
+        let holds = found.holds(bound);
+        if holds {
             best = Some(Chosen { candidate: candidate.clone(), trial, error: found.max });
         }
-    }
+        Ok::<_, PipelineError>(Attempt { len: Some(len), holds })
+    })?;
     best.ok_or_else(|| {
         // Only a complex number with one non-finite part differs when it is stored unchanged.
         let what = "no pipeline is within the error bound: a complex value".into();
         let reason = "with one non-finite part loses the other part in the mask";
         refused.unwrap_or(PipelineError::Combination { what, reason })
     })
-}
-
-/// The numbers of the candidates with their sizes on a sample of the values, smallest first. The sizes for a small array
-/// are all 0: every candidate is tried in the given order.
-fn by_sample(
-    descriptor: &DataObjectDescriptor,
-    values: &[u8],
-    candidates: &[Candidate],
-    options: &EncodeOptions,
-) -> Vec<(usize, f64)> {
-    let width = (descriptor.dtype.bits() / 8) as usize;
-    if values.len() <= SAMPLE_FROM || width == 0 {
-        return (0..candidates.len()).map(|index| (index, 0.0)).collect();
-    }
-    let stride = values.len() / SAMPLE_PIECES / width * width;
-    let pieces =
-        (0..SAMPLE_PIECES).filter_map(|piece| values.get(piece * stride..piece * stride + SAMPLE_PIECE));
-    let sample: Vec<u8> = pieces.flatten().copied().collect();
-    let size = |candidate: &Candidate| {
-        let mut candidate = candidate.clone();
-        candidate.descriptor.shape = vec![(sample.len() / width) as u64];
-        candidate.descriptor.ndim = 1;
-        candidate.descriptor.strides = vec![1];
-        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let size = candidate.encode(&sample, options).map(|trial| trial.stored.len() as f64);
-        size.unwrap_or(f64::MAX)
-    };
-    let mut order: Vec<(usize, f64)> = candidates.iter().map(size).enumerate().collect();
-    order.sort_by(|a, b| a.1.total_cmp(&b.1));
-    order
 }
 
 /// Encodes values with the pipeline of their descriptor, and measures the error.

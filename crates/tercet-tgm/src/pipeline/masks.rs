@@ -81,15 +81,21 @@ pub enum MaskMethod {
         /// The level, 0 to 9.
         level: u8,
     },
+    /// Roaring; with [`EncodeOptions::max_error`], the shortest of all methods but Blosc2.
+    Auto,
 }
 
 impl MaskMethod {
     /// The names of all methods, in the order of the documentation.
     pub const NAMES: [&'static str; 6] = ["none", "rle", "roaring", "lz4", "zstd", "blosc2"];
 
-    /// The name in the descriptor.
+    /// The methods among which the shortest is found, fastest to decode first.
+    const SEARCHED: [Self; 5] = [Self::None, Self::Lz4, Self::Zstd { level: None }, Self::Rle, Self::Roaring];
+
+    /// The name in the descriptor; `auto` is never stored.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::None => "none",
             Self::Rle => "rle",
             Self::Roaring => "roaring",
@@ -143,15 +149,17 @@ pub(super) fn append(
     let mut entries = Vec::new();
     for (kind, bits, method) in found {
         let Some(bits) = bits else { continue };
+        let failed = |error| PipelineError::Mask { kind, error };
+        let offset = payload.len() as u64;
         let method = match method {
             _ if bits.len() as u64 <= options.small_mask_threshold => MaskMethod::None,
+            MaskMethod::Auto if options.max_error.is_some() => shortest(bits, elements).map_err(failed)?,
             // Positions in roaring bitmaps have 32 bits.
-            MaskMethod::Roaring if elements > u32::MAX.into() => MaskMethod::Rle,
+            MaskMethod::Roaring | MaskMethod::Auto if elements > u32::MAX.into() => MaskMethod::Rle,
+            MaskMethod::Auto => MaskMethod::Roaring,
             method => method,
         };
-        let offset = payload.len() as u64;
-        compress(bits, elements, method, payload.to_mut())
-            .map_err(|error| PipelineError::Mask { kind, error })?;
+        compress(bits, elements, method, payload.to_mut()).map_err(failed)?;
         let mut entry = vec![
             ("length".into(), (payload.len() as u64 - offset).into()),
             ("method".into(), method.name().into()),
@@ -163,11 +171,32 @@ pub(super) fn append(
     Ok((!entries.is_empty()).then_some(Value::Map(entries)))
 }
 
+/// The method with the shortest result, the first of equal ones.
+fn shortest(bits: &[u8], elements: u64) -> Result<MaskMethod, CodecError> {
+    let mut best = (bits.len(), MaskMethod::None);
+    for method in MaskMethod::SEARCHED {
+        let is_possible = match method {
+            MaskMethod::None => false,
+            MaskMethod::Lz4 => lz4::is_built_in(),
+            MaskMethod::Zstd { .. } => zstd::is_built_in(),
+            _ => method != MaskMethod::Roaring || elements <= u32::MAX.into(),
+        };
+        if is_possible {
+            let mut out = Vec::new();
+            compress(bits, elements, method, &mut out)?;
+            if out.len() < best.0 {
+                best = (out.len(), method);
+            }
+        }
+    }
+    Ok(best.1)
+}
+
 fn compress(bits: &[u8], elements: u64, method: MaskMethod, out: &mut Vec<u8>) -> Result<(), CodecError> {
     match method {
         MaskMethod::None => out.extend_from_slice(bits),
         MaskMethod::Rle => rle::encode(bits, elements, out)?,
-        MaskMethod::Roaring => roaring::encode(bits, elements, out)?,
+        MaskMethod::Roaring | MaskMethod::Auto => roaring::encode(bits, elements, out)?,
         MaskMethod::Lz4 => lz4::encode(bits, out)?,
         MaskMethod::Zstd { level } => zstd::encode(bits, level.unwrap_or(zstd::DEFAULT_LEVEL), out)?,
         MaskMethod::Blosc2 { codec, level } => {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tercet_core::Progress;
 use tercet_core::progress::Cancelled;
 
-use super::{Candidate, deviation};
+use super::{Attempt, Candidate, deviation, little_endian, search};
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::EncodeOptions;
 use crate::pipeline::PipelineError;
@@ -17,7 +17,7 @@ use crate::pipeline::PipelineError;
 pub struct Advice {
     /// Whether the array has NaN or infinities.
     pub has_masks: bool,
-    /// The candidates, in the order in which they were tried.
+    /// The candidates, in the order in which they were tried; those of a large array that were only estimated follow.
     pub candidates: Vec<Advised>,
 }
 
@@ -29,9 +29,12 @@ pub struct Advised {
     pub name: String,
     /// Whether the pipeline is lossless by construction.
     pub lossless: bool,
-    /// The measurements; `None` if the pipeline failed.
+    /// The measurements; `None` if the pipeline failed, or was only estimated.
     #[serde(flatten)]
     pub measured: Option<Measured>,
+    /// The size in bytes, estimated from a sample of a large array: it cannot be the smallest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_bytes: Option<u64>,
     /// The reason of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -40,6 +43,9 @@ pub struct Advised {
     /// The descriptor with the pipeline.
     #[serde(skip)]
     pub descriptor: DataObjectDescriptor,
+    /// Whether it is within the error bound.
+    #[serde(skip)]
+    holds: bool,
 }
 
 /// Sizes, errors and speeds.
@@ -57,7 +63,8 @@ pub struct Measured {
     pub decode_mb_s: f64,
 }
 
-/// Encodes and decodes an array with every candidate pipeline: sizes and errors are exact, speeds are those of one run.
+/// Encodes and decodes an array with every candidate pipeline: sizes and errors are exact, speeds are those of one run. The
+/// pipelines of an array of more than 4 MiB are tried on a sample first, and only the smallest are measured.
 /// Memory is needed for one encoded and one decoded array. `descriptor` has no pipeline.
 ///
 /// ```
@@ -79,26 +86,49 @@ pub fn advise(
     options: &EncodeOptions,
     progress: &dyn Progress,
 ) -> Result<Advice, Cancelled> {
+    let bound_or_zero = bound.unwrap_or(0.0);
+    let options = &options.clone().with_max_error(Some(bound_or_zero));
     let mut advice = Advice { has_masks: false, candidates: Vec::new() };
-    for candidate in Candidate::all(descriptor, values, bound) {
+    let estimated = search(descriptor, values, bound, options, |candidate| {
         progress.check()?;
-        let (measured, failed) = match measure(&candidate, values, options) {
-            Ok((measured, has_masks)) => {
+        let mut advised = Advised::new(candidate.clone());
+        let mut attempt = Attempt { len: None, holds: false };
+        match measure(candidate, values, options, bound_or_zero) {
+            Ok((measured, holds, has_masks)) => {
                 advice.has_masks |= has_masks;
-                (Some(measured), None)
+                attempt = Attempt { len: Some(measured.bytes), holds };
+                (advised.measured, advised.holds) = (Some(measured), holds);
             }
-            Err(error) => (None, Some(error.to_string())),
-        };
-        let (name, lossless) = (candidate.to_string(), candidate.is_lossless());
-        let descriptor = candidate.descriptor;
-        advice.candidates.push(Advised { name, lossless, measured, failed, chosen: false, descriptor });
+            Err(error) => advised.failed = Some(error.to_string()),
+        }
+        advice.candidates.push(advised);
+        progress.advance(values.len() as u64);
+        Ok::<_, Cancelled>(attempt)
+    })?;
+    for (candidate, estimated_bytes) in estimated {
+        advice.candidates.push(Advised { estimated_bytes, ..Advised::new(candidate) });
         progress.advance(values.len() as u64);
     }
-    advice.choose(bound.unwrap_or(0.0));
+    advice.choose();
     Ok(advice)
 }
 
-/// The number of candidates of [`advise`].
+impl Advised {
+    fn new(candidate: Candidate) -> Self {
+        Self {
+            name: candidate.to_string(),
+            lossless: candidate.is_lossless(),
+            measured: None,
+            estimated_bytes: None,
+            failed: None,
+            chosen: false,
+            descriptor: candidate.descriptor,
+            holds: false,
+        }
+    }
+}
+
+/// The number of candidates of [`advise`], without those of higher levels.
 pub fn candidate_count(descriptor: &DataObjectDescriptor, values: &[u8], bound: Option<f64>) -> usize {
     Candidate::all(descriptor, values, bound).len()
 }
@@ -109,9 +139,8 @@ impl Advice {
         self.candidates.iter().find(|candidate| candidate.chosen)
     }
 
-    fn choose(&mut self, bound: f64) {
-        let holds =
-            |candidate: &&mut Advised| candidate.measured.is_some_and(|found| found.max_abs_error <= bound);
+    fn choose(&mut self) {
+        let holds = |candidate: &&mut Advised| candidate.holds;
         let size = |candidate: &&mut Advised| candidate.measured.map_or(u64::MAX, |found| found.bytes);
         if let Some(best) = self.candidates.iter_mut().filter(holds).min_by_key(size) {
             best.chosen = true;
@@ -123,7 +152,8 @@ fn measure(
     candidate: &Candidate,
     values: &[u8],
     options: &EncodeOptions,
-) -> Result<(Measured, bool), PipelineError> {
+    bound: f64,
+) -> Result<(Measured, bool, bool), PipelineError> {
     let started = Instant::now();
     let trial = candidate.encode(values, options)?;
     let encoding = started.elapsed();
@@ -132,14 +162,16 @@ fn measure(
     let decoding = started.elapsed();
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
     let ratio = values.len() as f64 / trial.len() as f64;
+    let little = little_endian(&candidate.descriptor, values);
+    let found = deviation(candidate.descriptor.dtype, &little, &decoded);
     let measured = Measured {
         bytes: trial.len(),
         ratio,
-        max_abs_error: deviation(candidate.descriptor.dtype, values, &decoded).max,
+        max_abs_error: found.max,
         encode_mb_s: speed(values.len(), encoding),
         decode_mb_s: speed(values.len(), decoding),
     };
-    Ok((measured, trial.descriptor.masks.is_some()))
+    Ok((measured, found.holds(bound), trial.descriptor.masks.is_some()))
 }
 
 /// Megabytes per second. A zero duration counts as one nanosecond.
@@ -168,7 +200,9 @@ mod tests {
             }),
             failed: None,
             chosen: false,
+            estimated_bytes: None,
             descriptor: DataObjectDescriptor::new(DType::F64, [1]),
+            holds: found.is_some_and(|(_, error)| error <= 0.5),
         };
         let candidates = vec![
             advised("too wrong", Some((1, 0.6))),
@@ -178,7 +212,7 @@ mod tests {
             advised("small too", Some((5, 0.0))),
         ];
         let mut advice = Advice { has_masks: false, candidates };
-        advice.choose(0.5);
+        advice.choose();
         assert_eq!(advice.chosen().map(|chosen| &*chosen.name), Some("small"));
         let chosen = advice.candidates.iter().filter(|candidate| candidate.chosen);
         assert_eq!(chosen.count(), 1);

@@ -13,6 +13,9 @@ use crate::pipeline::{NONE, PACKING, PipelineError, SHUFFLE};
 use crate::value::Value;
 use tercet_core::DType;
 
+/// Larger arrays are not encoded with the highest level: it compresses a few megabytes per second.
+const LARGE: usize = 64 << 20;
+
 /// A candidate pipeline.
 #[derive(Clone, Debug)]
 pub struct Candidate {
@@ -23,7 +26,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// The candidates for these values: lossless ones and, for float64 values and an error bound, lossy ones with the largest
-    /// packing steps within the bound. `descriptor` has no pipeline.
+    /// packing steps within the bound. Levels are the default ones. `descriptor` has no pipeline.
     pub fn all(descriptor: &DataObjectDescriptor, values: &[u8], bound: Option<f64>) -> Vec<Self> {
         let mut all: Vec<Self> = lossless(descriptor)
             .into_iter()
@@ -45,6 +48,38 @@ impl Candidate {
     /// Whether decoding returns the original values.
     pub fn is_lossless(&self) -> bool {
         self.is_lossless
+    }
+
+    /// Whether a higher level can make it smaller, at the same error.
+    pub(super) fn has_levels(&self) -> bool {
+        let descriptor = &self.descriptor;
+        let is_zstd = |key| descriptor.params.get(key).and_then(Value::as_text) == Some("zstd");
+        descriptor.compression == "zstd" || descriptor.compression == "blosc2" && is_zstd("blosc2_codec")
+    }
+
+    /// Whether both have the same encoding, filter and compression.
+    pub(super) fn is_same_kind(&self, other: &Self) -> bool {
+        let kind = |of: &Self| {
+            let of = &of.descriptor;
+            (of.encoding.clone(), of.filter.clone(), of.compression.clone())
+        };
+        kind(self) == kind(other)
+    }
+
+    /// The same with higher levels, for an array of `len` bytes: `all`, or the highest that takes an acceptable time.
+    pub(super) fn slower(&self, len: usize, all: bool) -> Vec<Self> {
+        let (key, levels): (_, &[i32]) = match &*self.descriptor.compression {
+            "zstd" if all => ("zstd_level", &[9, 19]),
+            "zstd" if len > LARGE => ("zstd_level", &[9]),
+            "zstd" => ("zstd_level", &[19]),
+            "blosc2" => ("blosc2_clevel", &[9]),
+            _ => return Vec::new(),
+        };
+        let with = |level: &i32| Self {
+            descriptor: self.descriptor.clone().with_param(key, *level),
+            is_lossless: self.is_lossless,
+        };
+        levels.iter().map(with).collect()
     }
 
     /// Encodes values.

@@ -16,6 +16,13 @@ pub struct Deviation {
     pub is_exact: bool,
 }
 
+impl Deviation {
+    /// Whether it is within a bound. A bound of 0 requires identical bits.
+    pub(super) fn holds(self, bound: f64) -> bool {
+        self.max <= bound && (bound > 0.0 || self.is_exact)
+    }
+}
+
 /// No difference at all.
 const EXACT: Deviation = Deviation { max: 0.0, at: None, is_exact: true };
 

@@ -30,7 +30,8 @@ Examples:
   tgm advise t2m.npy --max-error 0.01        also lossy pipelines within an error bound
   tgm advise run.tgm 0.1 --json              object 1 of message 0, as JSON
 
-Each pipeline runs once: sizes and errors are exact, speeds are estimates.";
+Each pipeline runs once: sizes and errors are exact, speeds are estimates. Arrays of more than 4 MiB are judged by a sample \
+first; sizes with `~` are estimates.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

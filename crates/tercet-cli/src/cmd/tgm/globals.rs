@@ -31,15 +31,15 @@ pub(crate) struct Globals {
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     allow_inf: Option<bool>,
-    /// Compression of NaN masks [default: roaring]
+    /// Compression of NaN masks [default: roaring; with `--max-error` the shortest]
     #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NAN_MASK_METHOD", display_order = 905, hide = true,
           value_parser = mask_method())]
     nan_mask_method: Option<MaskMethod>,
-    /// Compression of +Inf masks [default: roaring]
+    /// Compression of +Inf masks [default: roaring; with `--max-error` the shortest]
     #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_POS_INF_MASK_METHOD", display_order = 906, hide = true,
           value_parser = mask_method())]
     pos_inf_mask_method: Option<MaskMethod>,
-    /// Compression of -Inf masks [default: roaring]
+    /// Compression of -Inf masks [default: roaring; with `--max-error` the shortest]
     #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NEG_INF_MASK_METHOD", display_order = 907, hide = true,
           value_parser = mask_method())]
     neg_inf_mask_method: Option<MaskMethod>,
@@ -131,6 +131,6 @@ mod tests {
         };
         let given = globals.encode_options(true);
         assert_eq!((given.allow_nan, given.allow_inf, given.small_mask_threshold), (false, true, 0));
-        assert_eq!((given.neg_inf_mask, given.pos_inf_mask), (MaskMethod::Rle, MaskMethod::Roaring));
+        assert_eq!((given.neg_inf_mask, given.pos_inf_mask), (MaskMethod::Rle, MaskMethod::Auto));
     }
 }

@@ -1,10 +1,11 @@
 //! Error bounds hold for any values.
 
 use proptest::prelude::*;
-use tercet_tgm::precision::{PRECISION, choose, deviation};
-use tercet_tgm::{DTYPES, DType, DataObjectDescriptor, EncodeError, EncodeOptions, ErrorKind};
+use tercet_core::progress::NoProgress;
+use tercet_tgm::precision::{PRECISION, advise, choose, deviation, measure};
+use tercet_tgm::{DTYPES, DType, DataObjectDescriptor, EncodeError, EncodeOptions, ErrorKind, MaskMethod};
 
-use crate::descriptors::{field, message_of, packed};
+use crate::descriptors::{field, message_of, packed, shuffled};
 
 fn bytes_of(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
@@ -75,4 +76,80 @@ fn other_types_are_unchanged() {
             assert_eq!(chosen.trial.decode().unwrap(), values, "{dtype}");
         }
     }
+}
+
+/// The smallest of all levels, with and without shuffle.
+#[test]
+fn higher_levels_are_tried() {
+    let values: Vec<u8> = (0..20_000_u32).flat_map(|n| (n / 7 * 13 % 4001).to_le_bytes()).collect();
+    let descriptor = DataObjectDescriptor::new(DType::U32, [20_000]);
+    let len = |descriptor: &DataObjectDescriptor| {
+        measure(descriptor, &values, &EncodeOptions::new()).unwrap().trial.len()
+    };
+    let chosen = choose(&descriptor, &values, 0.0, &EncodeOptions::new()).unwrap();
+    let mut sizes = Vec::new();
+    for filtered in [descriptor.clone(), shuffled(descriptor.clone(), 4)] {
+        for level in [3, 9, 19] {
+            let zstd = filtered.clone().with_compression("zstd").with_param("zstd_level", level);
+            sizes.push((len(&zstd), level));
+        }
+        let blosc2 = descriptor.clone().with_compression("blosc2").with_param("blosc2_codec", "zstd");
+        for level in [5, 9] {
+            sizes.push((len(&blosc2.clone().with_param("blosc2_clevel", level)), level));
+        }
+    }
+    let smallest = sizes.iter().min().unwrap();
+    assert!(chosen.trial.len() <= smallest.0, "{} {sizes:?}", chosen.trial.len());
+    let default = sizes.iter().filter(|(_, level)| [3, 5].contains(level)).min().unwrap();
+    assert!(smallest.0 < default.0, "the example needs a higher level: {sizes:?}");
+    assert_eq!(chosen.trial.decode().unwrap(), values);
+}
+
+/// Masks are a part of the object: the shortest form is searched, unless one is given.
+#[test]
+fn the_shortest_mask_is_chosen() {
+    let dense = |n: usize| n % 5 < 2;
+    let block = |n: usize| n / 1000 % 3 == 1;
+    let scattered = |n: usize| n * n % 97 == 1;
+    let small = |method| EncodeOptions::new().with_allowed(true, true).with_masks(method);
+    for is_nan in [&dense as &dyn Fn(usize) -> bool, &block, &scattered] {
+        let value = |n: usize| if is_nan(n) { f64::NAN } else { 1.5 };
+        let raw = bytes_of(&(0..40_000).map(value).collect::<Vec<_>>());
+        let descriptor = DataObjectDescriptor::new(DType::F64, [40_000]);
+        let len = |options: &EncodeOptions| {
+            let chosen = choose(&descriptor, &raw, 0.01, options).unwrap();
+            assert!(deviation(DType::F64, &raw, &chosen.trial.decode().unwrap()).is_exact);
+            chosen.trial.len()
+        };
+        let methods = [
+            MaskMethod::None,
+            MaskMethod::Rle,
+            MaskMethod::Roaring,
+            MaskMethod::Lz4,
+            MaskMethod::Zstd { level: None },
+        ];
+        let given = methods.map(|method| len(&small(method)));
+        let found = len(&EncodeOptions::new().with_allowed(true, true));
+        assert!(given.iter().all(|len| found <= *len) && found < given[2], "{found} {given:?}");
+        // Without a bound the mask is as before.
+        let plain = |options: &EncodeOptions| measure(&descriptor, &raw, options).unwrap().trial.stored;
+        assert_eq!(plain(&EncodeOptions::new().with_allowed(true, true)), plain(&small(MaskMethod::Roaring)));
+    }
+}
+
+/// A large array is judged by a sample: what is measured is what `choose` tries.
+#[test]
+fn advice_on_a_large_array_is_what_is_chosen() {
+    let count: u64 = 5 << 19;
+    let values: Vec<u8> = (0..count).flat_map(|n| ((n / 3 % 1009 * 7) as u16).to_le_bytes()).collect();
+    let descriptor = DataObjectDescriptor::new(DType::U16, [count]);
+    let chosen = choose(&descriptor, &values, 0.0, &EncodeOptions::new()).unwrap();
+    let advice = advise(&descriptor, &values, None, &EncodeOptions::new(), &NoProgress).unwrap();
+    let advised = advice.chosen().unwrap();
+    assert_eq!(advised.name, chosen.candidate.to_string());
+    assert_eq!(advised.measured.unwrap().bytes, chosen.trial.len());
+    let estimated = || advice.candidates.iter().filter(|candidate| candidate.measured.is_none());
+    assert!(estimated().count() >= 4, "{advice:?}");
+    // A sample is representative here.
+    assert!(estimated().all(|other| other.estimated_bytes > Some(chosen.trial.len() / 2)), "{advice:?}");
 }

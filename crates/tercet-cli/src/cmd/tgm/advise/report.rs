@@ -62,8 +62,9 @@ impl Report {
 fn cells(trial: &Advised) -> [String; 7] {
     let mark = if trial.chosen { "*" } else { "" }.to_owned();
     let name = trial.name.clone();
+    let estimate = trial.estimated_bytes.map_or_else(|| "–".to_owned(), |bytes| format!("~{bytes}"));
     match trial.measured {
-        None => [mark, name, "–".into(), "–".into(), "–".into(), "–".into(), "–".into()],
+        None => [mark, name, estimate, "–".into(), "–".into(), "–".into(), "–".into()],
         Some(found) => [
             mark,
             name,
