@@ -3,8 +3,10 @@
 use tercet_core::tensor::{bf16, f16};
 use tercet_core::{DType, Tensor};
 
+use crate::descriptor::DataObjectDescriptor;
 use crate::error::Error;
 use crate::object::Object;
+use crate::pipeline::{MaskKind, is_pipeline_parameter};
 use crate::precision::Candidate;
 use crate::value::Value;
 
@@ -32,14 +34,20 @@ pub enum Field {
     Shape,
     /// The number of axes.
     Ndim,
+    /// The strides in elements, as stored.
+    Strides,
     /// The element type.
     DType,
+    /// The byte order: `little` or `big`.
+    ByteOrder,
     /// Encoding, filter and compression, as one string.
     Encoding,
     /// The filter.
     Filter,
     /// The compressor.
     Compression,
+    /// The masks: names of the non-finite values they mark, separated by spaces; null if there are none.
+    Masks,
     /// The stored bytes of payload and masks.
     Size,
     /// The bytes of the decoded array.
@@ -60,15 +68,18 @@ pub enum Field {
 
 impl Field {
     /// All fields with their names.
-    pub const ALL: [(&'static str, Self); 16] = [
+    pub const ALL: [(&'static str, Self); 19] = [
         ("message", Self::Message),
         ("object", Self::Object),
         ("shape", Self::Shape),
         ("ndim", Self::Ndim),
+        ("strides", Self::Strides),
         ("dtype", Self::DType),
+        ("byte_order", Self::ByteOrder),
         ("encoding", Self::Encoding),
         ("filter", Self::Filter),
         ("compression", Self::Compression),
+        ("masks", Self::Masks),
         ("size", Self::Size),
         ("raw_size", Self::RawSize),
         ("ratio", Self::Ratio),
@@ -88,6 +99,15 @@ impl Field {
     pub const fn is_statistic(self) -> bool {
         matches!(self, Self::Min | Self::Max | Self::Mean | Self::Nans)
     }
+}
+
+/// The names of the masks of a descriptor.
+fn masks(descriptor: &DataObjectDescriptor) -> Vec<&'static str> {
+    let has = |kind: &MaskKind| {
+        let masks = descriptor.masks.as_ref().and_then(|masks| masks.untagged().get(kind.name()));
+        masks.is_some_and(|mask| *mask.untagged() != Value::Null)
+    };
+    MaskKind::ALL.into_iter().filter(has).map(MaskKind::name).collect()
 }
 
 /// Statistics of the values of an object.
@@ -200,6 +220,11 @@ impl Object<'_> {
         Ok(ArrayStats::new(&self.decode()?))
     }
 
+    /// A parameter of the pipeline, like `sp_bits_per_value`: see [`is_pipeline_parameter`].
+    pub fn pipeline_parameter(&self, key: &str) -> Option<&Value> {
+        self.descriptor().params.get(key).filter(|_| is_pipeline_parameter(key))
+    }
+
     /// The value of a field. Statistics decode the object: for several of them, use [`stats`](Self::stats).
     pub fn field(&self, field: Field) -> Result<Value, Error> {
         let descriptor = self.descriptor();
@@ -209,10 +234,16 @@ impl Object<'_> {
             Field::Object => self.index().into(),
             Field::Shape => Value::Array(descriptor.shape.iter().map(|&extent| extent.into()).collect()),
             Field::Ndim => descriptor.shape.len().into(),
+            Field::Strides => Value::Array(descriptor.strides.iter().map(|&stride| stride.into()).collect()),
             Field::DType => descriptor.dtype.name().into(),
+            Field::ByteOrder => descriptor.stored_order().name().into(),
             Field::Encoding => Candidate::given(descriptor).to_string().into(),
             Field::Filter => descriptor.filter.as_str().into(),
             Field::Compression => descriptor.compression.as_str().into(),
+            Field::Masks => match masks(descriptor) {
+                names if names.is_empty() => Value::Null,
+                names => names.join(" ").into(),
+            },
             Field::Size => self.stored_len().into(),
             Field::RawSize => raw().map_or(Value::Null, Value::from),
             Field::Ratio => match (raw(), self.stored_len()) {

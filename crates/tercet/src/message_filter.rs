@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tercet_tatami::Scalar;
 use tercet_tatami::predicate::{Comparison, Expr, Literal, Operator, ParseError};
-use tercet_tgm::{Field, Message, Value};
+use tercet_tgm::{Field, Message, Value, is_pipeline_parameter};
 
 /// A filter expression on the metadata of messages, such as `step >= 6 and name in ("t", "z")`.
 ///
@@ -101,7 +101,7 @@ impl MessageFilter {
     }
 
     /// The objects of a message for which the expression holds; `None` if there are none. A key is that of the object, else of the
-    /// message, else a [`Field`] of the object. A message without objects matches by its own metadata, with no objects.
+    /// message, else a [`Field`] or pipeline parameter of the object. A message without objects matches by its own metadata, with no objects.
     pub fn matching_objects(&self, message: &Message) -> Result<Option<Vec<u64>>, tercet_tgm::Error> {
         let metadata = message.metadata();
         let count = message.object_count();
@@ -117,7 +117,12 @@ impl MessageFilter {
                 if let Some(value) = metadata.get_for_objects(&[index], key) {
                     return Ok(Some(value.clone()));
                 }
-                let Some(field) = Field::from_name(key) else { return Ok(None) };
+                let Some(field) = Field::from_name(key) else {
+                    if !is_pipeline_parameter(key) {
+                        return Ok(None);
+                    }
+                    return Ok(message.object(index)?.pipeline_parameter(key).cloned());
+                };
                 if field == Field::Message {
                     return Ok(Some(message.number().into()));
                 }

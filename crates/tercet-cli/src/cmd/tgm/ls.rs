@@ -27,8 +27,8 @@ Examples:
 
 KEY is a metadata key, with dots for nested keys (mars.param): that of the object, else that of the \
 message. `base.KEY` and `extra.KEY` are restricted to object and message metadata. `version` is the format version. \
-Fields of an object, unless the metadata has the key: message object shape ndim dtype encoding filter compression size raw_size ratio offset; \
-min max mean nans decode its values. With a field, `-p` prints a row per object, else a row per message.
+Fields of an object, unless the metadata has the key: message object shape ndim strides dtype byte_order encoding filter compression masks \
+size raw_size ratio offset, and pipeline parameters (sp_bits_per_value); min max mean nans decode its values. With a field, `-p` prints a row per object, else a row per message.
 
 Exit code 1: no message matches, or the file ends inside a message.";
 

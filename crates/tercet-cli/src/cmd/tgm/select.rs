@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tercet::MessageFilter;
 use tercet::core::escape;
-use tercet::tgm::{Column, Field, File, GlobalMetadata, Message, MessageIndex};
+use tercet::tgm::{Column, Field, File, GlobalMetadata, Message, MessageIndex, is_pipeline_parameter};
 
 use crate::failure::Failure;
 use crate::persona::is_reference;
@@ -64,8 +64,7 @@ impl Filter {
             };
             // A value that is not in the index is read from the message, and so is a field of objects.
             let is_unknown = |(key, column): &(String, Arc<Column>)| {
-                !column.is_stored(number)
-                    || (Field::from_name(key).is_some() && column.value(number).is_none())
+                !column.is_stored(number) || (is_of_object(key) && column.value(number).is_none())
             };
             if columns.iter().any(is_unknown) || self.holds(&value, &|_| false)? {
                 numbers.push(number);
@@ -154,6 +153,11 @@ impl Filter {
         out.note(format_args!("no message matches{why}"))?;
         Ok(true)
     }
+}
+
+/// Whether a key can be a property of an object that is not metadata.
+fn is_of_object(key: &str) -> bool {
+    Field::from_name(key).is_some() || is_pipeline_parameter(key)
 }
 
 /// The columns of all keys, if the index has them and they are valid.

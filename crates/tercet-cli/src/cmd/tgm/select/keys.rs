@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use tercet::tgm::Field;
+use tercet::tgm::{Field, is_pipeline_parameter};
 
 use super::VERSION_KEY;
 use crate::persona::is_reference;
@@ -16,10 +16,13 @@ impl Keys {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether a key is a field of an object: a listing then has a row for each object.
+    /// Whether a key is a field or a pipeline parameter of an object: a listing then has a row for each object.
     pub(in crate::cmd::tgm) fn has_fields(&self) -> bool {
-        !is_reference()
-            && self.iter().any(|key| Field::from_name(key).is_some_and(|field| field != Field::Message))
+        let is_of_object = |key: &str| match Field::from_name(key) {
+            Some(field) => field != Field::Message,
+            None => is_pipeline_parameter(key),
+        };
+        !is_reference() && self.iter().any(is_of_object)
     }
 }
 
@@ -53,6 +56,7 @@ mod tests {
             assert!(wrong.parse::<Keys>().is_err(), "{wrong}");
         }
         assert!("a,shape".parse::<Keys>().unwrap().has_fields());
+        assert!("a,zstd_level".parse::<Keys>().unwrap().has_fields());
         assert!(!"message,extra.shape".parse::<Keys>().unwrap().has_fields());
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use serde_json::{Map, Value as Json};
-use tercet::tgm::{ArrayStats, Field, GlobalMetadata, Message, VERSION, Value};
+use tercet::tgm::{ArrayStats, Field, GlobalMetadata, Message, VERSION, Value, is_pipeline_parameter};
 
 use super::Keys;
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ impl<'a> Row<'a> {
         Self::new(metadata, None, objects)
     }
 
-    /// The value of a key: `version`, metadata, or a field of the object. Metadata with the name of a field comes first.
+    /// The value of a key: `version`, metadata, or a field or pipeline parameter of the object. Metadata with the name of a field comes first.
     pub(in crate::cmd::tgm) fn value(&self, key: &str) -> Result<Option<Cow<'a, Value>>, Failure> {
         if key == VERSION_KEY {
             return Ok(Some(Cow::Owned(VERSION.into())));
@@ -46,8 +46,17 @@ impl<'a> Row<'a> {
         match (self.look_up(key), Field::from_name(key).filter(|_| !is_reference())) {
             (Some(value), _) => Ok(Some(Cow::Borrowed(value))),
             (None, Some(field)) => self.field(field),
-            (None, None) => Ok(None),
+            (None, None) => self.pipeline_parameter(key),
         }
+    }
+
+    /// A parameter of the pipeline of the first object.
+    fn pipeline_parameter(&self, key: &str) -> Result<Option<Cow<'a, Value>>, Failure> {
+        let (Some(message), Some(&object)) = (self.message, self.objects.first()) else { return Ok(None) };
+        if is_reference() || !is_pipeline_parameter(key) {
+            return Ok(None);
+        }
+        Ok(message.object(object)?.pipeline_parameter(key).map(|value| Cow::Owned(value.clone())))
     }
 
     fn look_up(&self, key: &str) -> Option<&'a Value> {

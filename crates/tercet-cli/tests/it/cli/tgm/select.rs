@@ -44,6 +44,20 @@ fn ls_prints_fields_and_statistics() {
                     1\t1\tscalar\tint16\t2\t1\t7\t7\t7\t0\n\
                     2\t0\t2×3\tfloat32\t24\t1\t0\t5\t2.5\t0\n";
     assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (Some(0), expected, ""));
+    // The rest of the descriptor, and the parameters of the pipeline.
+    let packing = "--encoding simple_packing --bits 8 --compression zstd --compression-level 9";
+    assert_eq!(dir.tgm(&format!("repack run.tgm packed.tgm --widen --lossy {packing}")).code, Some(0));
+    let output = dir.tgm("ls packed.tgm -p strides,byte_order,masks,sp_bits_per_value,zstd_level -n 1");
+    let expected = "strides\tbyte_order\tmasks\tsp_bits_per_value\tzstd_level\n[3,1]\tlittle\tN/A\t8\t9\n";
+    assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (Some(0), expected, ""));
+    for filter in
+        [["-w", "sp_bits_per_value=8,byte_order=little"], ["--where", "zstd_level > 8 and ndim >= 0"]]
+    {
+        let output =
+            dir.command("tgm").args(["ls", "packed.tgm", "-p", "size"]).args(filter).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 5, "{filter:?}");
+    }
+    assert_eq!(dir.tgm("ls packed.tgm -w sp_bits_per_value=16").code, Some(1));
     let offsets = dir.tgm("ls run.tgm -p offset -w dtype=int16").stdout;
     let at = tercet::tgm::File::open(dir.path("run.tgm")).unwrap();
     let at = at.message(1).unwrap().object(1).unwrap().frame().span.start();
