@@ -656,3 +656,30 @@ fn the_error_hierarchy() {
     let opaque = encode_pre_encoded(&GlobalMetadata::default(), &[(&plain, &values)], &unhashed()).unwrap();
     assert_eq!(decode(&opaque, &DecodeOptions::default()).unwrap().1[0].1, values);
 }
+
+/// An append writes the message only: neither a new file, nor the bytes before it.
+#[cfg(unix)]
+#[test]
+fn appends_do_not_write_the_file_again() {
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.tgm");
+    let (descriptor, values) = doubles(3);
+    let objects: &Objects<'_> = &[(&descriptor, &values)];
+    let mut file = TensogramFile::create(&path).unwrap();
+    file.append(&GlobalMetadata::default(), objects, &EncodeOptions::default()).unwrap();
+    let open = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let first = open.metadata().unwrap();
+    // A byte that an append in place leaves alone, whatever it is.
+    let mut byte = [0];
+    open.read_exact_at(&mut byte, 30).unwrap();
+    open.write_all_at(&[byte[0] ^ 1], 30).unwrap();
+    for _ in 0..50 {
+        file.append(&GlobalMetadata::default(), objects, &EncodeOptions::default()).unwrap();
+    }
+    let last = fs::metadata(&path).unwrap();
+    assert_eq!((last.ino(), last.len()), (first.ino(), 51 * first.len()));
+    let mut changed = [0];
+    open.read_exact_at(&mut changed, 30).unwrap();
+    assert_eq!(changed[0], byte[0] ^ 1);
+}
