@@ -26,7 +26,7 @@ pub(crate) use assemble::{assemble_message, build_hash_frame_cbor};
 pub use error::EncodeError;
 pub(crate) use index::padded_len;
 pub(crate) use index::{build_index_frame, compute_object_offsets};
-pub use input::{ObjectParts, PreEncoded};
+pub use input::{ObjectParts, ObjectValues, PreEncoded};
 pub(crate) use input::{check_metadata, check_values};
 pub use options::{EncodeOptions, Placement};
 pub use provenance::{Provenance, Stamp};

@@ -111,8 +111,8 @@ pub use decoder::{Decoder, Event};
 pub use descriptor::DataObjectDescriptor;
 pub use dtype::{ByteOrder, DTYPES};
 pub use encode::{
-    EncodeError, EncodeOptions, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, encode_message,
-    encode_message_into, encode_pre_encoded,
+    EncodeError, EncodeOptions, ObjectValues, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder,
+    encode_message, encode_message_into, encode_pre_encoded,
 };
 pub use error::{Contradiction, Error, ErrorKind};
 pub use fields::{ArrayStats, Field};

@@ -13,7 +13,8 @@ use tercet_core::{ByteSource, CommonError, Limits, Progress, Span};
 use crate::descriptor::DataObjectDescriptor;
 use crate::edit::MessageBuilder;
 use crate::encode::{
-    EncodeError, EncodeOptions, Provenance, StreamingEncoder, encode_message_into, encode_message_to,
+    EncodeError, EncodeOptions, ObjectValues, Provenance, StreamingEncoder, encode_message_into,
+    encode_message_to,
 };
 use crate::error::{Error, ErrorKind};
 use crate::index::{IndexBuilder, IndexKeys};
@@ -245,6 +246,11 @@ impl<S: Sink> Writer<S> {
         self.rotated.as_deref()
     }
 
+    /// The offset in the file at which the next message starts.
+    pub fn offset(&mut self) -> Result<u64, Error> {
+        self.position().map_err(|fault| self.error(fault))
+    }
+
     /// Writes a complete message.
     pub fn message(
         &mut self,
@@ -255,7 +261,9 @@ impl<S: Sink> Writer<S> {
         self.must_be_whole()?;
         let len = objects.iter().fold(0_usize, |len, (_, values)| len.saturating_add(values.len()));
         if len > LONG_MESSAGE {
-            return self.long_message(metadata, objects, options).map_err(|fault| self.error(fault));
+            let objects: Vec<_> =
+                objects.iter().map(|(of, values)| (*of, ObjectValues::Bytes(values))).collect();
+            return self.message_from(metadata, &objects, options);
         }
         self.buffer.clear();
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -268,24 +276,27 @@ impl<S: Sink> Writer<S> {
         made.map_err(|fault| self.error(fault))
     }
 
-    /// Writes a complete message without a copy of its payloads.
-    fn long_message(
+    /// Writes a complete message without a copy of its payloads. Values in a source, of an object without a pipeline, are
+    /// never in memory as a whole: they are read twice, to be checked and hashed, and to be copied.
+    pub fn message_from(
         &mut self,
         metadata: &GlobalMetadata,
-        objects: &[(&DataObjectDescriptor, &[u8])],
+        objects: &[(&DataObjectDescriptor, ObjectValues<'_>)],
         options: &EncodeOptions,
-    ) -> Result<(), ErrorKind> {
-        let at = self.position()?;
+    ) -> Result<(), Error> {
+        self.must_be_whole()?;
+        let at = self.position().map_err(|fault| self.error(fault))?;
+        let name = Arc::clone(&self.name);
         let sink = &mut self.sink;
         let mut is_whole = true;
-        let written = encode_message_to(metadata, objects, options, |piece| {
+        let written = encode_message_to(&name, metadata, objects, options, |piece| {
             is_whole = false;
             sink.write_all(piece)
         });
         // Nothing was written if the message cannot be encoded.
         self.is_whole = is_whole || written.is_ok();
         let metadata = written?;
-        let end = self.position()?;
+        let end = self.position().map_err(|fault| self.error(fault))?;
         if let Some(message_index) = &mut self.message_index {
             message_index.push(Span::between(at, end).unwrap_or(Span::empty(at)), &metadata);
         }

@@ -2,6 +2,8 @@
 
 #[cfg(any(unix, windows))]
 use std::borrow::Cow;
+#[cfg(any(unix, windows))]
+use std::sync::Arc;
 
 #[cfg(any(unix, windows))]
 use rayon::prelude::*;
@@ -11,6 +13,8 @@ use tercet_core::threads::install;
 use super::error::EncodeError;
 use super::index::{build_index_frame, compute_object_offsets, padded_len};
 use super::input::{EncodedObject, ObjectParts, PreEncoded, check_metadata};
+#[cfg(any(unix, windows))]
+use super::input::{ObjectValues, Streamed};
 use super::options::EncodeOptions;
 use crate::consistency::ALGORITHM;
 use crate::descriptor::DataObjectDescriptor;
@@ -52,23 +56,38 @@ pub fn encode_message_into(
 }
 
 /// Writes an encoded message to a sink, without a copy of its payloads, and returns its metadata. Nothing is written if
-/// the message cannot be encoded.
+/// the message cannot be encoded. `name` is that of the output in errors.
 #[cfg(any(unix, windows))]
 pub(crate) fn encode_message_to(
+    name: &Arc<str>,
     metadata: &GlobalMetadata,
-    objects: &[(&DataObjectDescriptor, &[u8])],
+    objects: &[(&DataObjectDescriptor, ObjectValues<'_>)],
     options: &EncodeOptions,
     mut write: impl FnMut(&[u8]) -> std::io::Result<()>,
-) -> Result<GlobalMetadata, ErrorKind> {
+) -> Result<GlobalMetadata, Error> {
+    let failed = |error: EncodeError| Error::new(Arc::clone(name), error.into());
     let make = || {
-        let objects = EncodedObject::all(objects, options)?;
-        parts_of(metadata, objects, options)
+        let mut objects = EncodedObject::all_from(name, objects, options)?;
+        let streams: Vec<_> = objects.iter_mut().map(|object| object.streamed.take()).collect();
+        let (metadata, parts) = parts_of(metadata, objects, options).map_err(failed)?;
+        Ok::<_, Error>((metadata, parts, streams))
     };
-    let (metadata, parts) = install(options.threads, make)?;
-    for piece in install(options.threads, || pieces(&parts))? {
-        write(&piece)?;
+    let (metadata, parts, streams) = install(options.threads, make)?;
+    let mut write = |piece: &[u8]| write(piece).map_err(|error| Error::new(Arc::clone(name), error.into()));
+    for piece in install(options.threads, || pieces(&parts, &streams)).map_err(failed)? {
+        match piece {
+            Piece::Bytes(bytes) => write(&bytes)?,
+            Piece::Streamed(streamed) => streamed.copy(&mut write)?,
+        }
     }
     Ok(metadata)
+}
+
+/// A part of a message.
+#[cfg(any(unix, windows))]
+enum Piece<'p> {
+    Bytes(Cow<'p, [u8]>),
+    Streamed(&'p Streamed<'p>),
 }
 
 /// Encodes a message of payloads that are already encoded.
@@ -152,32 +171,46 @@ fn parts_of<'a>(
     Ok((metadata, parts))
 }
 
-/// The message of [`assemble_message`] in pieces; payloads are borrowed. They are hashed first, because the hash list may be
-/// before them.
+/// The message of [`assemble_message`] in pieces; payloads are borrowed or streamed. They are hashed first, because the hash
+/// list may be before them.
 #[cfg(any(unix, windows))]
-fn pieces<'p>(parts: &'p MessageParts<'_>) -> Result<Vec<Cow<'p, [u8]>>, EncodeError> {
-    let hash = |object: &ObjectParts<'_>| {
-        let mut hash = Xxh3::new();
-        if parts.hash {
-            hash.update(&object.payload);
-            hash.update(&object.cbor);
-        }
-        if parts.hash { hash.digest() } else { 0 }
+fn pieces<'p>(
+    parts: &'p MessageParts<'_>,
+    streams: &'p [Option<Streamed<'_>>],
+) -> Result<Vec<Piece<'p>>, EncodeError> {
+    let objects: Vec<(&ObjectParts<'_>, Option<&Streamed<'_>>)> =
+        parts.objects.iter().zip(streams.iter().map(Option::as_ref)).collect();
+    let size = |(object, streamed): (&ObjectParts<'_>, Option<&Streamed<'_>>)| ObjectSize {
+        payload: streamed.map_or(object.payload.len() as u64, |streamed| streamed.span.len()),
+        cbor: object.cbor.len() as u64,
     };
-    let hashes: Vec<u64> = parts.objects.par_iter().map(hash).collect();
+    let hash = |(object, streamed): &(&ObjectParts<'_>, Option<&Streamed<'_>>)| {
+        if !parts.hash {
+            return 0;
+        }
+        let mut hash = streamed.and_then(|streamed| streamed.hash.clone()).unwrap_or_else(Xxh3::new);
+        hash.update(&object.payload);
+        hash.update(&object.cbor);
+        hash.digest()
+    };
+    let hashes: Vec<u64> = objects.par_iter().map(hash).collect();
+    let sizes: Vec<ObjectSize> = objects.iter().map(|object| size(*object)).collect();
     // The message without its payloads, which follow the headers of their frames.
-    let (before, offsets, lengths) = before_objects(parts, &hashes)?;
+    let (before, offsets, lengths) = before_objects(parts, &sizes, &hashes)?;
     let mut position = before.len() as u64;
     let mut pieces = Vec::with_capacity(2 * parts.objects.len() + 1);
     let mut current = before;
-    for (object, hash) in parts.objects.iter().zip(&hashes) {
-        let len = object_len(object).ok_or(EncodeError::TooLarge)?;
+    for (((object, streamed), size), hash) in objects.into_iter().zip(sizes).zip(&hashes) {
+        let len = size.frame_len().ok_or(EncodeError::TooLarge)?;
         let end = position.checked_add(len).and_then(align8).ok_or(EncodeError::TooLarge)?;
-        current.extend(object_header(object, parts.hash).to_bytes());
-        pieces.push(Cow::Owned(std::mem::take(&mut current)));
-        pieces.push(Cow::Borrowed(&*object.payload));
+        current.extend(size.header(parts.hash).to_bytes());
+        pieces.push(Piece::Bytes(Cow::Owned(std::mem::take(&mut current))));
+        pieces.push(match streamed {
+            Some(streamed) => Piece::Streamed(streamed),
+            None => Piece::Bytes(Cow::Borrowed(&*object.payload)),
+        });
         current.extend_from_slice(&object.cbor);
-        current.extend(object_tail(object, *hash).to_bytes());
+        current.extend(size.tail(*hash).to_bytes());
         let padding = end - position - len;
         current.extend(std::iter::repeat_n(0, usize::try_from(padding).unwrap_or_default()));
         position = end;
@@ -194,17 +227,42 @@ fn pieces<'p>(parts: &'p MessageParts<'_>) -> Result<Vec<Cow<'p, [u8]>>, EncodeE
     let total_length = position + footer.len() as u64 + POSTAMBLE_LEN;
     footer.extend(Postamble { first_footer_offset, total_length }.to_bytes());
     current.extend(footer);
-    pieces.push(Cow::Owned(current));
-    if let Some(first) = pieces.first_mut() {
+    pieces.push(Piece::Bytes(Cow::Owned(current)));
+    if let Some(Piece::Bytes(first)) = pieces.first_mut() {
         first.to_mut()[16..24].copy_from_slice(&total_length.to_be_bytes());
     }
     Ok(pieces)
 }
 
-/// The length of the frame of an object, without padding.
-fn object_len(object: &ObjectParts<'_>) -> Option<u64> {
-    let body = (object.payload.len() as u64).checked_add(object.cbor.len() as u64)?;
-    body.checked_add(FRAME_HEADER_LEN + FrameKind::NTensor.tail_len())
+/// The lengths of payload and descriptor of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ObjectSize {
+    pub(super) payload: u64,
+    pub(super) cbor: u64,
+}
+
+impl ObjectSize {
+    fn new(object: &ObjectParts<'_>) -> Self {
+        Self { payload: object.payload.len() as u64, cbor: object.cbor.len() as u64 }
+    }
+
+    /// The length of the frame, without padding.
+    pub(super) fn frame_len(self) -> Option<u64> {
+        let body = self.payload.checked_add(self.cbor)?;
+        body.checked_add(FRAME_HEADER_LEN + FrameKind::NTensor.tail_len())
+    }
+
+    /// The header of the frame. Its length must be valid.
+    pub(super) fn header(self, hashed: bool) -> FrameHeader {
+        let flags = FrameFlags::DESCRIPTOR_AFTER;
+        let flags = if hashed { flags.with(FrameFlags::HASH_PRESENT) } else { flags };
+        FrameHeader::new(FrameKind::NTensor, flags, self.frame_len().unwrap_or(u64::MAX))
+    }
+
+    /// The tail of the frame.
+    pub(super) fn tail(self, hash: u64) -> FrameTail {
+        FrameTail { cbor_offset: Some(FRAME_HEADER_LEN.saturating_add(self.payload)), hash }
+    }
 }
 
 /// Appends preamble, frames and postamble to a buffer.
@@ -214,7 +272,8 @@ fn object_len(object: &ObjectParts<'_>) -> Option<u64> {
 pub(crate) fn assemble_message(parts: &MessageParts<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let base = out.len();
     let blank = vec![0; parts.objects.len()];
-    let (head, offsets, lengths) = before_objects(parts, &blank)?;
+    let sizes: Vec<ObjectSize> = parts.objects.iter().map(ObjectSize::new).collect();
+    let (head, offsets, lengths) = before_objects(parts, &sizes, &blank)?;
     reserve(parts, &offsets, &lengths, head.len(), out)?;
     out.extend_from_slice(&head);
     let hashes: Vec<u64> =
@@ -243,8 +302,12 @@ pub(crate) fn assemble_message(parts: &MessageParts<'_>, out: &mut Vec<u8>) -> R
 type BeforeObjects = (Vec<u8>, Vec<u64>, Vec<u64>);
 
 /// The bytes before the objects, without the length of the message, and the offsets and lengths of the objects.
-fn before_objects(parts: &MessageParts<'_>, hashes: &[u64]) -> Result<BeforeObjects, EncodeError> {
-    let lengths = parts.objects.iter().map(object_len).collect::<Option<Vec<_>>>();
+fn before_objects(
+    parts: &MessageParts<'_>,
+    sizes: &[ObjectSize],
+    hashes: &[u64],
+) -> Result<BeforeObjects, EncodeError> {
+    let lengths = sizes.iter().map(|size| size.frame_len()).collect::<Option<Vec<_>>>();
     let lengths = lengths.ok_or(EncodeError::TooLarge)?;
     // The length of the hash list does not depend on the hashes.
     let list = build_hash_frame_cbor(hashes);
@@ -309,23 +372,10 @@ pub(crate) fn put_frame(out: &mut Vec<u8>, base: usize, kind: FrameKind, body: &
     pad(out, base);
 }
 
-/// The header of the frame of an object.
-pub(super) fn object_header(object: &ObjectParts<'_>, hashed: bool) -> FrameHeader {
-    let kind = FrameKind::NTensor;
-    let flags = FrameFlags::DESCRIPTOR_AFTER;
-    let flags = if hashed { flags.with(FrameFlags::HASH_PRESENT) } else { flags };
-    let body = object.payload.len() as u64 + object.cbor.len() as u64;
-    FrameHeader::new(kind, flags, FRAME_HEADER_LEN + body + kind.tail_len())
-}
-
-/// The tail of the frame of an object.
-pub(super) fn object_tail(object: &ObjectParts<'_>, hash: u64) -> FrameTail {
-    FrameTail { cbor_offset: Some(FRAME_HEADER_LEN + object.payload.len() as u64), hash }
-}
-
 /// Appends the frame of an object and returns its hash; 0 if it has none.
 fn put_object(out: &mut Vec<u8>, base: usize, object: &ObjectParts<'_>, hashed: bool) -> u64 {
-    out.extend(object_header(object, hashed).to_bytes());
+    let size = ObjectSize::new(object);
+    out.extend(size.header(hashed).to_bytes());
     let mut hash = Xxh3::new();
     if hashed {
         for piece in object.payload.chunks(PIECE) {
@@ -338,7 +388,7 @@ fn put_object(out: &mut Vec<u8>, base: usize, object: &ObjectParts<'_>, hashed: 
     }
     out.extend_from_slice(&object.cbor);
     let hash = if hashed { hash.digest() } else { 0 };
-    out.extend(object_tail(object, hash).to_bytes());
+    out.extend(size.tail(hash).to_bytes());
     pad(out, base);
     hash
 }
@@ -361,9 +411,10 @@ fn end(out: &mut Vec<u8>, base: usize, first_footer_offset: u64) {
 mod tests {
     use super::*;
     use crate::encode::Placement;
-    use tercet_core::DType;
+    use tercet_core::source::Slice;
+    use tercet_core::{DType, Span};
 
-    /// Both ways of assembly return the same bytes.
+    /// All ways of assembly return the same bytes.
     #[test]
     fn pieces_are_the_message() {
         let descriptor = DataObjectDescriptor::new(DType::U8, [5]);
@@ -382,8 +433,23 @@ mod tests {
                         found.extend_from_slice(piece);
                         Ok(())
                     };
-                    let complete = encode_message_to(&metadata, &objects, &options, write).unwrap();
+                    let name = NAME.into();
+                    let bytes: Vec<_> =
+                        objects.iter().map(|(of, values)| (*of, ObjectValues::Bytes(values))).collect();
+                    let complete = encode_message_to(&name, &metadata, &bytes, &options, write).unwrap();
                     assert_eq!(found, expected, "{index:?} {hashes:?} {hash}");
+                    // The values are in the middle of a file.
+                    let file = Slice::new("values", &[0, 1, 2, 3, 4, 5, 0, 0]);
+                    let span = Span::at(1, 5).unwrap();
+                    let sources: Vec<_> =
+                        objects.iter().map(|(of, _)| (*of, ObjectValues::Source(&file, span))).collect();
+                    let mut streamed = Vec::new();
+                    let write = |piece: &[u8]| {
+                        streamed.extend_from_slice(piece);
+                        Ok(())
+                    };
+                    encode_message_to(&name, &metadata, &sources, &options, write).unwrap();
+                    assert_eq!(streamed, expected, "{index:?} {hashes:?} {hash}");
                     let read = crate::Message::from_bytes("new", found).unwrap();
                     assert_eq!(read.metadata(), &complete);
                 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use tercet_core::checksum::Xxh3;
 use tercet_core::threads::install;
+use tercet_core::{ByteSource, Span};
 
-use super::assemble::{
-    NAME, build_hash_frame_cbor, compute_message_flags, object_header, object_tail, put_frame,
-};
+use super::assemble::{NAME, ObjectSize, build_hash_frame_cbor, compute_message_flags, put_frame};
 use super::error::EncodeError;
-use super::input::{EncodedObject, PreEncoded, RESERVED, check_metadata, check_values};
+use super::input::{EncodedObject, ObjectValues, PreEncoded, RESERVED, check_metadata, check_values};
 use super::options::EncodeOptions;
 use crate::descriptor::DataObjectDescriptor;
 use crate::error::{Error, ErrorKind};
@@ -156,15 +155,27 @@ impl<W: Write> StreamingEncoder<W> {
     pub fn write_object(&mut self, descriptor: &DataObjectDescriptor, values: &[u8]) -> Result<(), Error> {
         let (object, options) = (self.object_count(), &self.options);
         let ready = install(options.threads, || EncodedObject::prepare(object, descriptor, values, options));
-        let written = ready.map_err(ErrorKind::from).and_then(|ready| self.put_object(&ready));
-        written.map_err(|kind| self.error(kind))
+        ready.map_err(|error| self.error(error.into())).and_then(|ready| self.put_object(&ready))
+    }
+
+    /// Encodes and writes an object whose values are in a source: an object without a pipeline needs no memory for them.
+    pub fn write_object_from(
+        &mut self,
+        descriptor: &DataObjectDescriptor,
+        source: &dyn ByteSource,
+        span: Span,
+    ) -> Result<(), Error> {
+        let (object, options) = (self.object_count(), &self.options);
+        let values = ObjectValues::Source(source, span);
+        let prepare = || EncodedObject::prepare_from(&self.name, object, descriptor, values, options, false);
+        let ready = install(options.threads, prepare)?;
+        self.put_object(&ready)
     }
 
     /// Writes an object whose payload is already encoded.
     pub fn write_pre_encoded(&mut self, object: PreEncoded<'_>) -> Result<(), Error> {
         let ready = EncodedObject::pre_encoded(self.object_count(), object.descriptor, object.payload);
-        let written = ready.map_err(ErrorKind::from).and_then(|ready| self.put_object(&ready));
-        written.map_err(|kind| self.error(kind))
+        ready.map_err(|error| self.error(error.into())).and_then(|ready| self.put_object(&ready))
     }
 
     /// Ends the message. The preamble has no length, because a stream cannot seek.
@@ -185,33 +196,43 @@ impl<W: Write> StreamingEncoder<W> {
         Ok((self.sink, total))
     }
 
-    fn put_object(&mut self, object: &EncodedObject<'_>) -> Result<(), ErrorKind> {
+    fn put_object(&mut self, object: &EncodedObject<'_>) -> Result<(), Error> {
         let hashed = self.options.hash;
         let parts = &object.parts;
-        let header = object_header(parts, hashed);
+        let size = ObjectSize { payload: object.payload_len(), cbor: parts.cbor.len() as u64 };
+        let header = size.header(hashed);
         let offset = self.len;
         let end = offset.checked_add(header.total_length).and_then(align8);
         if end.is_none_or(|end| end > 1 << 63) {
-            return Err(EncodeError::TooLarge.into());
+            return Err(self.error(EncodeError::TooLarge.into()));
         }
         let number = self.offsets.len();
         let mut entry = self.metadata.base.get(number).cloned().unwrap_or_default();
         entry.extend(self.preceder.clone().unwrap_or_default());
-        object.enrich(number as u64, &mut entry)?;
-        self.put(&header.to_bytes())?;
+        object.enrich(number as u64, &mut entry).map_err(|error| self.error(error.into()))?;
         let mut hash = Xxh3::new();
-        for piece in parts.payload.chunks(PIECE).chain([&*parts.cbor]) {
+        let mut put = |encoder: &mut Self, piece: &[u8]| {
             if hashed {
                 hash.update(piece);
             }
-            self.put(piece)?;
+            encoder.put(piece).map_err(|kind| encoder.error(kind))
+        };
+        self.put(&header.to_bytes()).map_err(|kind| self.error(kind))?;
+        if let Some(streamed) = &object.streamed {
+            // Values that cannot be read leave the message incomplete.
+            let copied = streamed.copy(|piece| put(self, piece));
+            self.failed |= copied.is_err();
+            copied?;
+        }
+        for piece in parts.payload.chunks(PIECE).chain([&*parts.cbor]) {
+            put(self, piece)?;
         }
         let hash = if hashed { hash.digest() } else { 0 };
-        let mut tail: Vec<u8> = object_tail(parts, hash).to_bytes().collect();
+        let mut tail: Vec<u8> = size.tail(hash).to_bytes().collect();
         let unpadded = self.len + tail.len() as u64;
         let padding = align8(unpadded).map_or(0, |next| next - unpadded);
         tail.extend(std::iter::repeat_n(0, usize::try_from(padding).unwrap_or_default()));
-        self.put(&tail)?;
+        self.put(&tail).map_err(|kind| self.error(kind))?;
         self.offsets.push(offset);
         self.lengths.push(header.total_length);
         self.hashes.push(hash);

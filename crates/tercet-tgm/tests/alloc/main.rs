@@ -14,6 +14,7 @@ mod borrowed;
 mod damaged;
 mod damaged_payloads;
 mod follow_memory;
+mod streamed;
 
 #[allow(dead_code, reason = "shared with the other test binary")]
 #[path = "../support/descriptors.rs"]

@@ -11,8 +11,8 @@ use tercet::core::limits::check_limit;
 use tercet::core::publish::PublishError;
 use tercet::core::{Class, CommonError, Diagnostic as _, Progress as _, Sink as _, Span, escape};
 use tercet::tgm::{
-    self, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Provenance, StreamingEncoder, Writer,
-    WriterOptions,
+    self, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, ObjectValues, Provenance, StreamingEncoder,
+    Writer, WriterOptions,
 };
 
 use super::Globals;
@@ -188,26 +188,24 @@ impl Args {
         out: &mut Ui,
     ) -> Result<bool, Failure> {
         let (mut writer, before) = self.writer(path, &options, out)?;
+        let start = writer.offset()?;
         let bar = out.bar("writing", total_bytes(objects));
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         if self.style.stream {
             writer.stream(metadata, options, |encoder| write_each(encoder, objects, &bar, &Failure::from))?;
         } else {
-            let payloads = read_all(objects)?;
-            let made = writer.message(metadata, &paired(objects, &payloads), &options);
-            made.map_err(|error| explained(error, objects))?;
+            write_message(&mut writer, metadata, objects, &options)?;
         }
         bar.check().map_err(|_| Failure::Interrupted)?;
+        let span = Span::between(start, writer.offset()?).unwrap_or(Span::empty(start));
         if !self.finish(writer, out)? {
             return Ok(false);
         }
         drop(bar);
-        let file = tgm::File::open_with(path, tgm::ReadOptions::new().with_allow_gaps(true))?;
-        // Other commands may have appended more messages since.
-        let added = file.message_span(before)?.len();
-        let message = || Ok(file.message(before)?);
-        self.show(&Added { number: before, bytes: added, raw }, message, out)?;
+        // The file is not scanned again: other commands may have appended more messages since.
+        let message = || Ok(tgm::Message::open(open(path)?, before, span, ReadArgs::default().options())?);
+        self.show(&Added { number: before, bytes: span.len(), raw }, message, out)?;
         Ok(true)
     }
 
@@ -358,7 +356,11 @@ impl Args {
     ) -> Result<(), Failure> {
         if self.style.stream {
             let encoder = StreamingEncoder::new(sink, metadata, options);
-            let to_failure = |error: tgm::Error| to_failure(error.into_kind());
+            let to_failure = |error: tgm::Error| match error.kind() {
+                // An input cannot be read.
+                ErrorKind::Common(CommonError::Source(_)) => error.into(),
+                _ => to_failure(error.into_kind()),
+            };
             let mut encoder = encoder.map_err(to_failure)?;
             write_each(&mut encoder, objects, bar, &to_failure)?;
             // The sink cannot seek: the length field of the preamble stays 0.
@@ -456,7 +458,35 @@ fn is_created_by_another(error: &tgm::Error) -> bool {
     )
 }
 
-/// Writes objects one by one, with one in memory at a time.
+/// Writes a message. Values that are stored unchanged are not read into memory.
+fn write_message(
+    writer: &mut Writer,
+    metadata: &GlobalMetadata,
+    objects: &[Object],
+    options: &EncodeOptions,
+) -> Result<(), Failure> {
+    let is_streamed = |object: &Object| options.max_error.is_none() && object.in_file().is_some();
+    if !objects.iter().any(is_streamed) {
+        let payloads = read_all(objects)?;
+        let made = writer.message(metadata, &paired(objects, &payloads), options);
+        return made.map_err(|error| explained(error, objects));
+    }
+    let payloads = objects
+        .iter()
+        .map(|object| if is_streamed(object) { Ok(None) } else { object.read().map(Some) })
+        .collect::<Result<Vec<_>, _>>()?;
+    let values = objects.iter().zip(&payloads).map(|(object, payload)| {
+        let values = match (payload, object.in_file()) {
+            (None, Some((source, span))) => ObjectValues::Source(source, span),
+            (payload, _) => ObjectValues::Bytes(payload.as_deref().unwrap_or_default()),
+        };
+        (object.descriptor(), values)
+    });
+    let made = writer.message_from(metadata, &values.collect::<Vec<_>>(), options);
+    made.map_err(|error| explained(error, objects))
+}
+
+/// Writes objects one by one, with one in memory at a time. Values that are stored unchanged are not read into memory.
 fn write_each<W: std::io::Write>(
     encoder: &mut StreamingEncoder<W>,
     objects: &[Object],
@@ -465,7 +495,10 @@ fn write_each<W: std::io::Write>(
 ) -> Result<(), Failure> {
     for object in objects {
         bar.check().map_err(|_| Failure::Interrupted)?;
-        let written = encoder.write_object(object.descriptor(), &object.read()?);
+        let written = match object.in_file() {
+            Some((source, span)) => encoder.write_object_from(object.descriptor(), source, span),
+            None => encoder.write_object(object.descriptor(), &object.read()?),
+        };
         written.map_err(|error| refused(error.kind(), object).unwrap_or_else(|| to_failure(error)))?;
         bar.advance(object.bytes());
     }

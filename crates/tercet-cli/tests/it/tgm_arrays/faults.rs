@@ -225,3 +225,28 @@ fn concurrent_appends_to_a_new_file_lose_nothing() {
         assert_eq!(found, done, "round {round}");
     }
 }
+
+/// Arrays that are stored unchanged are larger than the memory of the process.
+#[cfg(target_os = "linux")]
+#[test]
+fn arrays_are_larger_than_memory() {
+    const LEN: u64 = 192 << 20;
+    let dir = TestDir::new();
+    let header = tercet::convert::npy::header(tercet::tgm::DType::F32, &[LEN / 4]).unwrap();
+    // Zeros that take no space.
+    let file = std::fs::File::create(dir.path("zeros.npy")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &header, 0).unwrap();
+    file.set_len(header.len() as u64 + LEN).unwrap();
+    for option in ["", "--force --stream", "--append --no-hash"] {
+        let limit = "ulimit -d 150000; export TENSOGRAM_THREADS=1;";
+        let result = after(limit, &dir, &format!("create run.tgm {option} --from zeros=zeros.npy"));
+        assert_eq!((result.code, &*result.err), (0, ""), "{option}");
+        let number = u64::from(option.starts_with("--append"));
+        let message = dir.message("run.tgm", number);
+        let object = message.object(0).unwrap();
+        assert_eq!(object.payload_span().len(), LEN, "{option}");
+        if number == 0 {
+            object.verify().unwrap();
+        }
+    }
+}

@@ -122,11 +122,21 @@ impl Array {
 
     /// The values in place, if the file is mapped and they need no swap, transposition or conversion.
     pub fn in_place(&self) -> Option<&[u8]> {
+        self.mapped.as_deref().filter(|_| self.is_as_read())
+    }
+
+    /// The source and the byte range of the values, if they are stored as [`read_all`](Self::read_all) returns them.
+    pub fn stored_values(&self) -> Option<(&dyn ByteSource, Span)> {
+        let span = Span::at(self.start, self.bytes()).filter(|_| self.is_as_read())?;
+        Some((&*self.source, span))
+    }
+
+    /// Whether the stored bytes are row-major and little-endian.
+    fn is_as_read(&self) -> bool {
         let is_one_run = self.bytes() == 0
             || !self.is_fortran()
             || self.shape().iter().filter(|&&extent| extent != 1).count() <= 1;
-        let as_read = is_one_run && !self.is_swapped() && self.dtype() != DType::Bool;
-        self.mapped.as_deref().filter(|_| as_read)
+        is_one_run && !self.is_swapped() && self.dtype() != DType::Bool
     }
 
     fn is_swapped(&self) -> bool {

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use tercet::convert::npy::Array;
 use tercet::core::tensor::{Buffer, OutOfMemory};
-use tercet::core::{Class, escape, limits};
+use tercet::core::{ByteSource, Class, Span, escape, limits};
 use tercet::tgm::{DType, DataObjectDescriptor, can_widen_to_f64, widen_to_f64};
 
 use crate::cmd::tgm::pipeline::Pipeline;
@@ -143,6 +143,15 @@ impl Object {
         let Some(dtype) = self.widened_from else { return Ok(values) };
         let widened = widen_to_f64(dtype, &values);
         widened.map(Payload::Read).map_err(|reason| Failure::request(format!("{}: {reason}", self.label())))
+    }
+
+    /// The values in the file, if they are stored as they are there: they need not be in memory.
+    pub(super) fn in_file(&self) -> Option<(&dyn ByteSource, Span)> {
+        let is_changed = self.widened_from.is_some() || self.descriptor.dtype == DType::Bitmask;
+        let (source, span) = self.array.stored_values().filter(|_| !is_changed)?;
+        // A remote file is read once.
+        let is_copied = self.descriptor.is_plain() && !source.is_remote() && source.view(span).is_none();
+        is_copied.then_some((source, span))
     }
 
     fn read_as_found(&self) -> Result<Payload<'_>, Failure> {
