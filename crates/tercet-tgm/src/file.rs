@@ -481,18 +481,21 @@ impl Iterator for Messages<'_> {
         }
         let most = self.next.saturating_add(self.ahead).min(self.count);
         let mut end = self.next.saturating_add(1).min(self.count);
-        let mut bytes = self.file.message_span(self.next).map_or(0, Span::len);
+        let len = |number| self.file.message_span(number).map_or(0, |span| self.file.len_ahead(span));
+        let mut bytes = len(self.next);
         while end < most {
-            bytes = bytes.saturating_add(self.file.message_span(end).map_or(0, Span::len));
+            bytes = bytes.saturating_add(len(end));
             if bytes > MAX_BYTES_AHEAD {
                 break;
             }
             end += 1;
         }
         let numbers: Vec<u64> = (self.next..end).collect();
+        let prefetched = self.file.with_prefetched(&numbers);
+        let file = prefetched.as_ref().unwrap_or(self.file);
         let open = |index| {
-            let span = self.file.message_span(index)?;
-            self.file.open_message(index, span, self.file.options, self.is_indexed)
+            let span = file.message_span(index)?;
+            file.open_message(index, span, file.options, self.is_indexed)
         };
         let open = || numbers.into_par_iter().with_min_len(8).map(open).collect();
         let opened: Vec<_> = install(self.file.options.common.threads, open);

@@ -143,6 +143,23 @@ impl File {
         Ok(results)
     }
 
+    /// The bytes of a message that are read when it is opened with others.
+    pub(super) fn len_ahead(&self, span: Span) -> u64 {
+        if self.source.is_remote() { span.len().min(SMALL) } else { span.len() }
+    }
+
+    /// A remote file with the frames around the objects of several messages in memory. `None` if they are not read together:
+    /// then each message is opened, and reports its error.
+    pub(super) fn with_prefetched(&self, messages: &[u64]) -> Option<Self> {
+        if !self.source.is_remote() || messages.len() < 2 {
+            return None;
+        }
+        let prefetched = Arc::new(Prefetched::new(Arc::clone(&self.source)));
+        let file = Self { source: Arc::clone(&prefetched) as _, ..self.clone() };
+        file.prefetch_messages(&prefetched, messages).ok()?;
+        Some(file)
+    }
+
     /// Reads the frames around the objects of several messages.
     fn prefetch_messages(&self, prefetched: &Prefetched, messages: &[u64]) -> Result<(), Error> {
         let spans: Vec<Span> =

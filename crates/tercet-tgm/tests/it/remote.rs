@@ -227,6 +227,12 @@ fn batch_reads_are_coalesced() {
                 }
             }
             assert!(counts.iter().all(|(_, count)| *count <= 4), "{counts:?}");
+            // An iterator opens more and more messages at once.
+            for (message, number) in file.messages().unwrap().zip(0..) {
+                assert_eq!(message.unwrap().metadata(), local.message(number).unwrap().metadata());
+            }
+            let calls = calls.take().len();
+            assert!(calls <= 14, "{calls} calls for 50 messages");
         }
     }
     let file = File::from_bytes("near", in_one_piece(&large(1, 10))).unwrap();
