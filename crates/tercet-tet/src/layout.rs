@@ -25,6 +25,7 @@ mod options;
 mod repack;
 
 pub use append::{Append, AppendError, Appended};
+pub use edit::CoordinateChanges;
 pub use edit_error::EditError;
 pub use error::LayoutError;
 pub use options::{Compression, CompressionChoice, Profile, WriterOptions};

@@ -112,8 +112,8 @@ pub use file::{ChunkRef, Dataset, File, ReadOptions};
 pub use grid::Grid;
 pub use integrity::IntegrityStatus;
 pub use layout::{
-    Append, AppendError, Appended, Compression, CompressionChoice, DatasetId, EditError, Layout, LayoutError,
-    Profile, Repack, WriterOptions,
+    Append, AppendError, Appended, Compression, CompressionChoice, CoordinateChanges, DatasetId, EditError,
+    Layout, LayoutError, Profile, Repack, WriterOptions,
 };
 pub use merge::{Merge, MergeReport};
 pub use metadata::{Coord, DatasetInfo, FileInfo, HistoryRow, Metadata, unix_seconds};

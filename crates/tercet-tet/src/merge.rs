@@ -89,7 +89,7 @@ impl Merge {
                 }
             }
         }
-        self.layout.check_coordinates()?;
+        self.layout.check_coordinates(&[])?;
         for key in self.layout.copy_file_info(file) {
             if !self.report.conflicts.contains(&key) {
                 self.report.conflicts.push(key);

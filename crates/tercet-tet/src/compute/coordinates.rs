@@ -111,7 +111,8 @@ impl Coordinates {
         Self { labels: Some(labels), calendar, ..Self::new(values) }
     }
 
-    fn from_dataset(dataset: &Dataset<'_>) -> Result<Self, Error> {
+    /// Coordinates of an axis from its coordinate dataset, whose own axis may have any name, or none.
+    pub(crate) fn from_dataset(dataset: &Dataset<'_>) -> Result<Self, Error> {
         let numbers = dataset.read_numbers()?;
         let attribute = |name: &str| dataset.info().and_then(|info| info.attrs.get(name)).map(String::as_str);
         let units = attribute("units");

@@ -12,6 +12,9 @@ use super::{DatasetId, EditError, Layout, LayoutError};
 use crate::grid::Grid;
 use crate::rounding::Rounding;
 
+/// The largest clipped chunk of a coordinate dataset, in bytes, that is encoded again without being asked for.
+const SMALL_COORDINATES: u64 = 1 << 20;
+
 /// Arrays that are appended to datasets along one axis.
 ///
 /// All datasets that share the axis must grow together: see [`Rewrite::append`](crate::Rewrite::append).
@@ -24,7 +27,7 @@ pub struct Append {
     pub arrays: Vec<(String, DType, Shape)>,
     /// The labels of the new positions, for datasets whose axis has labels.
     pub labels: Option<Vec<String>>,
-    /// Decode and encode again the chunks that are clipped at the old edge.
+    /// Decode and encode again the chunks that are clipped at the old edge. Small ones of coordinate datasets always are.
     pub rechunk: bool,
     /// Allow that other datasets with the same axis keep their extent.
     pub allow_partial: bool,
@@ -293,7 +296,11 @@ impl Layout {
             return Err(AppendError::Shape { dataset: of(), axis: shown, expected, found }.into());
         }
         let (extent, chunk) = (grid.shape()[axis], grid.chunk_shape()[axis]);
-        if !extent.is_multiple_of(chunk) && !append.rechunk {
+        // Coordinates often have other chunks than the values, and are small enough to be encoded again.
+        let clipped = (extent % chunk).saturating_mul(grid.element().size() as u64);
+        let is_small =
+            grid.rank() == 1 && name.as_deref() == Some(leaf(dataset)) && clipped <= SMALL_COORDINATES;
+        if !extent.is_multiple_of(chunk) && !append.rechunk && !is_small {
             return Err(AppendError::PartialChunk { dataset: of(), axis: shown, extent, chunk }.into());
         }
         Ok((Part { id, axis, shown, name, extent }, shape[axis]))

@@ -9,6 +9,7 @@ use tercet_core::escape;
 use super::append::leaf;
 use super::{DatasetId, EditError, Layout, LayoutError, NAME_BYTES};
 use crate::attribute::{self, AttrError, AttrValue, FILE_ATTRS};
+use crate::compute::Coordinates;
 use crate::error::Error;
 #[cfg(any(unix, windows))]
 use crate::error::ErrorKind;
@@ -18,6 +19,16 @@ use crate::stored::{self, Origin};
 
 /// The largest number of attributes of a file: that of a dataset.
 const FILE_ATTR_COUNT: usize = 64;
+
+/// Axes whose coordinates change when datasets are copied into a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CoordinateChanges {
+    /// The names of axes whose coordinates are not copied.
+    pub absent: Vec<String>,
+    /// The datasets, and names of their axes, that had no coordinates and get some.
+    pub gained: Vec<(String, String)>,
+}
 
 impl Layout {
     /// The first dataset of this name.
@@ -355,10 +366,27 @@ impl Layout {
         Ok(target)
     }
 
+    /// Adds the datasets with the coordinates of a dataset of another file, unless there are datasets with their names.
+    /// Returns the names of the added ones.
+    pub fn copy_coordinates(&mut self, file: &Arc<File>, dataset: &str) -> Result<Vec<String>, Error> {
+        let stored = file.dataset(dataset)?;
+        let mut added = Vec::new();
+        for axis in 0..stored.shape().len() {
+            let Some(coordinates) = stored.coordinate_dataset(axis) else { continue };
+            let name = coordinates.name();
+            let is_other = coordinates.id() != stored.id();
+            if is_other && stored.labels(axis).is_none() && self.find(name).is_none() {
+                self.copy_stored_dataset(file, coordinates.id(), name)?;
+                added.push(name.to_owned());
+            }
+        }
+        Ok(added)
+    }
+
     /// Compares the coordinates of copied datasets with those that they have in the new file. Other coordinates are an
-    /// error. Returns the names of axes whose coordinate dataset is not copied.
-    pub fn check_coordinates(&self) -> Result<Vec<String>, Error> {
-        let mut absent: Vec<String> = Vec::new();
+    /// error, and so are those of datasets without any, unless they are `expected`: new datasets with coordinates.
+    pub fn check_coordinates(&self, expected: &[&str]) -> Result<CoordinateChanges, Error> {
+        let mut changes = CoordinateChanges::default();
         for (position, planned) in self.datasets.iter().enumerate() {
             let Some(origin) = &planned.origin else { continue };
             let stored = origin.dataset();
@@ -370,29 +398,38 @@ impl Layout {
                 let old = stored.coordinate_dataset(axis);
                 let new =
                     self.datasets.iter().find(|other| other.name == name && other.grid.shape() == [extent]);
-                let is_same = match (&old, new.and_then(|new| new.origin.as_ref())) {
+                let names = || (planned.name.clone(), name.to_owned());
+                let error = match (&old, new.and_then(|new| new.origin.as_ref())) {
                     (Some(_), None) if new.is_none() => {
-                        if !absent.iter().any(|other| other == name) {
-                            absent.push(name.to_owned());
+                        if !changes.absent.iter().any(|other| other == name) {
+                            changes.absent.push(name.to_owned());
                         }
-                        true
+                        continue;
                     }
                     // New datasets are written by the caller.
-                    (_, None) => true,
-                    (None, Some(_)) => false,
+                    (_, None) => continue,
+                    (None, Some(_)) if expected.contains(&name) => {
+                        changes.gained.push(names());
+                        continue;
+                    }
+                    (None, Some(_)) => {
+                        let (dataset, axis) = names();
+                        EditError::GainedCoordinates { dataset, axis }
+                    }
                     (Some(old), Some(new)) => {
                         let is_one = Arc::ptr_eq(&new.file, &origin.file) && new.id == old.id();
-                        is_one || old.coordinates(0)? == new.dataset().coordinates(0)?
+                        let values = |dataset| Coordinates::from_dataset(&dataset);
+                        if is_one || values(*old)? == values(new.dataset())? {
+                            continue;
+                        }
+                        let (dataset, axis) = names();
+                        EditError::OtherCoordinates { dataset, axis }
                     }
                 };
-                if !is_same {
-                    let error =
-                        EditError::OtherCoordinates { dataset: planned.name.clone(), axis: name.to_owned() };
-                    return Err(origin.file.error(LayoutError::from(error).into()));
-                }
+                return Err(origin.file.error(LayoutError::from(error).into()));
             }
         }
-        Ok(absent)
+        Ok(changes)
     }
 
     /// Adds the file attributes, the unknown members and the history of another file, and its memory budget if this

@@ -26,6 +26,7 @@ pub enum EditError {
     NoValues { dataset: String },
     NotEqual { name: String, first: String, forms: Option<Box<(String, String)>> },
     OtherCoordinates { dataset: String, axis: String },
+    GainedCoordinates { dataset: String, axis: String },
 }
 
 impl fmt::Display for EditError {
@@ -72,6 +73,13 @@ impl fmt::Display for EditError {
                 f,
                 "dataset {} would get other coordinates: the new file has a dataset {} for this axis with other values",
                 q(dataset),
+                q(axis)
+            ),
+            Self::GainedCoordinates { dataset, axis } => write!(
+                f,
+                "dataset {} has no coordinates for axis {}, and would get those of the copied dataset {}",
+                q(dataset),
+                q(axis),
                 q(axis)
             ),
             Self::NotEqual { name, first, forms: Some(forms) } => {

@@ -615,13 +615,15 @@ fn typed_attributes_are_read_back() {
 /// A dataset must not get the coordinates of another file because an axis has the same name.
 #[test]
 fn merged_datasets_keep_their_coordinates() {
-    let make = |name: &str, lat: Option<[i32; 2]>| {
+    let make_with = |name: &str, lat: Option<[i32; 2]>, is_named: bool| {
         let mut layout = Layout::new();
         let id = layout.dataset(name, tercet_core::DType::U8, [2], [2]).unwrap();
         layout.dims(id, ["lat"]).unwrap();
         let lat = lat.map(|lat| {
             let id = layout.dataset("lat", tercet_core::DType::I32, [2], [2]).unwrap();
-            layout.dims(id, ["lat"]).unwrap();
+            if is_named {
+                layout.dims(id, ["lat"]).unwrap();
+            }
             (id, lat)
         });
         let mut writer = Writer::new(std::io::Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
@@ -631,6 +633,14 @@ fn merged_datasets_keep_their_coordinates() {
         }
         std::sync::Arc::new(File::from_bytes(name, writer.finish().unwrap().output).unwrap())
     };
+    let make = |name: &str, lat: Option<[i32; 2]>| make_with(name, lat, true);
+    // Coordinate datasets need not name their axis.
+    let mut merge = tercet_tet::Merge::new();
+    merge.add(&make_with("a", Some([10, 20]), false), str::to_owned, &NoProgress).unwrap();
+    let rename = |name: &str| if name == "lat" { "lat2".to_owned() } else { name.to_owned() };
+    let other = make_with("b", Some([20, 10]), false);
+    let error = merge.add(&other, rename, &NoProgress).unwrap_err().to_string();
+    assert!(error.contains("dataset `b` would get other coordinates"), "{error}");
     let first = make("a", Some([10, 20]));
     for (other, is_fine) in
         [(make("b", Some([10, 20])), true), (make("b", Some([20, 10])), false), (make("b", None), false)]
@@ -644,10 +654,24 @@ fn merged_datasets_keep_their_coordinates() {
         let added = merge.add(&other, rename, &NoProgress);
         assert_eq!(added.is_ok(), is_fine, "{added:?}");
         if let Err(error) = added {
-            assert!(error.to_string().contains("would get other coordinates"), "{error}");
+            let expected = if other.dataset("lat").is_ok() {
+                "dataset `b` would get other coordinates"
+            } else {
+                "dataset `b` has no coordinates for axis `lat`, and would get those of the copied dataset `lat`"
+            };
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
     let mut part = tercet_tet::Merge::new();
     part.layout().copy_dataset(&first, "a", "a").unwrap();
-    assert_eq!(part.layout().check_coordinates().unwrap(), ["lat"]);
+    assert_eq!(part.layout().check_coordinates(&[]).unwrap().absent, ["lat"]);
+    assert_eq!(part.layout().copy_coordinates(&first, "a").unwrap(), ["lat"]);
+    assert!(part.layout().copy_coordinates(&first, "a").unwrap().is_empty());
+    assert!(part.layout().check_coordinates(&[]).unwrap().absent.is_empty());
+    let mut later = tercet_tet::Merge::new();
+    later.layout().copy_dataset(&make("b", None), "b", "b").unwrap();
+    later.layout().copy_dataset(&first, "lat", "lat").unwrap();
+    assert!(later.layout().check_coordinates(&[]).is_err());
+    let changes = later.layout().check_coordinates(&["lat"]).unwrap();
+    assert_eq!(changes.gained, [("b".to_owned(), "lat".to_owned())]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tercet::Format;
 use tercet::core::escape;
-use tercet::tet::{File, HistoryRow, Merge, Rewrite, unix_seconds};
+use tercet::tet::{File, HistoryRow, Layout, Merge, Rewrite, unix_seconds};
 
 use super::arrays::Style;
 use super::edit::quoted;
@@ -23,8 +23,9 @@ Examples:
   tet copy a.tet:t2m b.tet:t2m_old         under another name
   tet copy a.tet b.tet                     all datasets
 
-Attributes, axis names and labels are copied too. Chunks are verified and copied as they are stored. Other datasets of an \
-existing file are kept; a dataset that it has already is an error.";
+Attributes, axis names and labels are copied too, and so are the datasets with the coordinates of a single dataset. Chunks \
+are verified and copied as they are stored. Other datasets of an existing file are kept; a dataset that it has already is an \
+error.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// File to copy to, and the new name of the dataset
     #[arg(value_name = "TO[:NAME]")]
     to: PathBuf,
+    /// Copy the dataset without the datasets that hold its coordinates
+    #[arg(long)]
+    no_coordinates: bool,
     #[command(flatten)]
     style: Style,
     #[command(flatten)]
@@ -92,7 +96,9 @@ fn add(
     for (old, new) in old.iter().zip(&new) {
         rewrite.layout().copy_dataset(&file, old, new)?;
     }
-    note_absent(&rewrite.layout().check_coordinates()?, out)?;
+    let one = dataset.map(|dataset| (dataset, name.unwrap_or(dataset)));
+    let coordinates = add_coordinates(args, rewrite.layout(), &file, one, out)?;
+    let new: Vec<&str> = new.into_iter().chain(coordinates.iter().map(String::as_str)).collect();
     let bar = out.bar("writing", rewrite.file().len().saturating_add(file.len()));
     rewrite.start(history(&file, dataset), args.style.options(), &bar)?.finish()?;
     drop(bar);
@@ -120,7 +126,8 @@ fn create(
             merge.layout().copy_file_info(&file);
         }
     }
-    note_absent(&merge.layout().check_coordinates()?, out)?;
+    let one = dataset.map(|dataset| (dataset, name.unwrap_or(dataset)));
+    add_coordinates(args, merge.layout(), &file, one, out)?;
     if args.style.records_origin() {
         merge.layout().file_info("tercet", env!("CARGO_PKG_VERSION"), unix_seconds());
         merge.layout().add_history(history(&file, dataset));
@@ -129,15 +136,46 @@ fn create(
     write(layout, args.style, output, false, &bar, out)
 }
 
-/// Says which coordinates are not copied.
-fn note_absent(axes: &[String], out: &mut Ui) -> Result<(), Failure> {
-    if axes.is_empty() {
-        return Ok(());
+/// Adds the coordinates of a copied dataset, given by its old and its new name, and checks those of all datasets. Returns
+/// the names of the added ones.
+fn add_coordinates(
+    args: &Args,
+    layout: &mut Layout,
+    file: &Arc<File>,
+    dataset: Option<(&str, &str)>,
+    out: &mut Ui,
+) -> Result<Vec<String>, Failure> {
+    let mut added = Vec::new();
+    let mut expected = Vec::new();
+    if let Some((old, new)) = dataset {
+        let stored = file.dataset(old)?;
+        // Coordinates that are copied by themselves belong to every dataset with their axis.
+        if stored.shape().len() == 1 && stored.axis_name(0).is_none_or(|axis| axis == new) {
+            expected.push(new);
+        }
+        if !args.no_coordinates {
+            added = layout.copy_coordinates(file, old)?;
+        }
     }
-    let names = quoted(axes.iter().map(String::as_str));
-    out.note(format_args!(
-        "note: the coordinates {names} are not copied; copy them as well to select by label"
-    ))
+    let changes = layout.check_coordinates(&expected).map_err(|error| {
+        let failure = Failure::from(error);
+        if added.is_empty() { failure } else { failure.with_hint("copy the dataset with `--no-coordinates`") }
+    })?;
+    if !added.is_empty() {
+        let names = quoted(added.iter().map(String::as_str));
+        out.note(format_args!("note: the coordinates {names} are copied as well"))?;
+    }
+    if !changes.absent.is_empty() {
+        let names = quoted(changes.absent.iter().map(String::as_str));
+        out.note(format_args!(
+            "note: the coordinates {names} are not copied; copy them as well to select by label"
+        ))?;
+    }
+    if !changes.gained.is_empty() {
+        let names = quoted(changes.gained.iter().map(|(dataset, _)| dataset.as_str()));
+        out.note(format_args!("note: {names} had no coordinates for this axis, and has these now"))?;
+    }
+    Ok(added)
 }
 
 fn history(file: &File, dataset: Option<&str>) -> HistoryRow {

@@ -168,6 +168,83 @@ fn a_clipped_chunk_needs_rechunk() {
     assert_eq!(dir.open("a.tet").chunk_count(), 2);
 }
 
+/// Values in chunks of 2, their coordinates in one chunk: it is clipped after the first append.
+#[test]
+fn small_coordinates_need_no_rechunk() {
+    let dir = TestDir::new();
+    for (name, first) in [("a", 0), ("b", 8)] {
+        dir.write(&format!("{name}.npy"), field(&[4, 2], first));
+    }
+    dir.write("t.npy", hours(0..4));
+    dir.write("u.npy", hours(4..6));
+    dir.write("v.npy", hours(6..8));
+    dir.write("c.npy", field(&[2, 2], 8));
+    dir.ok("create a.tet --from a=a.npy --from time=t.npy --dims a:time,x --chunk a:2,2");
+    dir.ok("append a.tet --along time --from a=c.npy --from time=u.npy");
+    dir.ok("append a.tet --along time --from a=c.npy --from time=v.npy");
+    let file = dir.open("a.tet");
+    let time = file.dataset("time").unwrap();
+    assert_eq!(time.read_all().unwrap().to_vec::<i64>().unwrap(), (0..8).collect::<Vec<_>>());
+    assert_eq!((time.chunk_shape(), file.dataset("a").unwrap().shape()), (&[4][..], &[8, 2][..]));
+    drop(file);
+    assert_eq!(dir.ok("verify --deep a.tet").code, 0);
+    // Other datasets with one axis need it.
+    dir.ok("create b.tet --from a=t.npy --dims a:time --chunk a:3");
+    let refused = dir.tet("append b.tet --along time --from a=u.npy");
+    assert_eq!(refused.code, 8);
+    assert!(
+        refused.err.contains("dataset `a`: the last chunk on axis `time` is not complete"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
+fn a_copied_dataset_has_its_coordinates() {
+    let dir = weather();
+    let selected = |file: &str| {
+        let result = dir.ok(&format!("mean {file} t2m --sel time=2 -q"));
+        assert_eq!(result.out, "14.5\n", "{file}");
+        assert_eq!(dir.ok(&format!("verify --deep {file}")).code, 0);
+    };
+    let copied = dir.ok("copy a.tet:t2m b.tet");
+    assert!(copied.err.contains("note: the coordinates `time` are copied as well"), "{}", copied.err);
+    selected("b.tet");
+    // Into an existing file.
+    dir.ok("create c.tet --from x=t2m+.npy");
+    dir.ok("copy a.tet:t2m c.tet");
+    selected("c.tet");
+    // By themselves, before and after.
+    dir.ok("copy a.tet:time d.tet");
+    dir.ok("copy a.tet:t2m d.tet");
+    selected("d.tet");
+    let copied = dir.ok("copy a.tet:t2m e.tet --no-coordinates");
+    assert!(copied.err.contains("note: the coordinates `time` are not copied"), "{}", copied.err);
+    assert_eq!(dir.tet("mean e.tet t2m --sel time=2").code, 8);
+    let copied = dir.ok("copy a.tet:time e.tet");
+    assert!(
+        copied.err.contains("note: `t2m` had no coordinates for this axis, and has these now"),
+        "{}",
+        copied.err
+    );
+    selected("e.tet");
+    // Other coordinates are refused, and so are those that another dataset would get.
+    let refused = |args: &str, message: &str| {
+        let result = dir.tet(args);
+        assert_eq!(result.code, 8, "{args}: {}", result.err);
+        assert!(result.err.contains(message), "{args}: {}", result.err);
+    };
+    dir.ok("create f.tet --from time=time+.npy");
+    refused("copy a.tet:t2m f.tet", "dataset `t2m` would get other coordinates");
+    dir.ok("create g.tet --from x=t2m+.npy --dims x:time,lat,lon");
+    let message =
+        "dataset `x` has no coordinates for axis `time`, and would get those of the copied dataset `time`";
+    refused("copy a.tet:t2m g.tet", message);
+    refused("copy a.tet:t2m g.tet", "hint: copy the dataset with `--no-coordinates`");
+    dir.ok("copy a.tet:t2m g.tet --no-coordinates");
+    refused("merge g.tet b.tet -o h.tet --rename b.tet:t2m=y", "`x` has no coordinates for axis `time`");
+}
+
 #[test]
 fn attributes_are_typed() {
     let dir = weather();
@@ -312,7 +389,7 @@ fn datasets_are_copied_as_they_are_stored() {
     dir.ok("copy a.tet c.tet");
     assert_eq!(
         dir.open("b.tet").datasets().map(|dataset| dataset.name()).collect::<Vec<_>>(),
-        ["u10", "wind", "again"]
+        ["u10", "time", "wind", "again"]
     );
     for name in ["u10", "wind", "again"] {
         assert!(stored(&dir, "b.tet", name) == stored(&dir, "a.tet", "u10"), "{name}");
