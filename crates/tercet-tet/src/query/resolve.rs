@@ -180,15 +180,20 @@ impl Query {
     ) -> Result<Entry, ErrorKind> {
         let extent = dataset.shape()[axis];
         let invalid = |detail: String| self.source.error(path, QueryErrorKind::Invalid { detail });
+        let single = |position: i64| {
+            let slice = IndexSlice { start: Some(position), is_single: true, ..IndexSlice::FULL };
+            Entry::resolve(slice, axis, extent).map_err(|error| invalid(error.to_string()))
+        };
         let labels = match entry {
-            AxisEntry::Object(object) if !object.has_labels() => {
-                return self.resolve_slice(dataset, axis, object, path, as_reference);
-            }
+            AxisEntry::Object(object) if !object.has_labels() => match object.position {
+                Some(position) => return Ok(single(position.to_i64())?),
+                None => return self.resolve_slice(dataset, axis, object, path, as_reference),
+            },
             AxisEntry::Object(object) => {
                 if let Some(label) = &object.nearest {
                     LabelSelection::Nearest { label: label.0.clone(), tolerance: object.tolerance }
                 } else {
-                    let label = |value: &Option<LabelValue>| value.as_ref().map(|label| label.0.clone());
+                    let label = |value: &Nullable<LabelValue>| value.0.as_ref().map(|label| label.0.clone());
                     LabelSelection::Range(label(&object.from), label(&object.to))
                 }
             }
@@ -200,8 +205,7 @@ impl Query {
                 if number.fract() != 0.0 {
                     return Err(invalid(format!("is {number:?}, but a position is a whole number")).into());
                 }
-                let slice = IndexSlice { start: Some(*number as i64), is_single: true, ..IndexSlice::FULL };
-                return Ok(Entry::resolve(slice, axis, extent).map_err(|error| invalid(error.to_string()))?);
+                return Ok(single(*number as i64)?);
             }
             AxisEntry::Text(text) if in_list => {
                 let slice = IndexSlice::parse(text)

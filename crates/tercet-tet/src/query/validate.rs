@@ -67,11 +67,14 @@ fn check_selection(selection: &At<Selecting>, source: &Source) -> Result<(), Que
             Err(source.key_error(&member(label), QueryErrorKind::invalid(detail)))
         };
         let AxisObject { start, stop, step, start_label, stop_label, nearest, tolerance, .. } = &**object;
-        if object.has_labels() && object.has_positions() {
+        if object.position.is_some() && object.has_range() {
+            return Err(source.error(&path, QueryErrorKind::invalid("has both `position` and a range")));
+        }
+        if object.has_labels() && (object.has_range() || object.position.is_some()) {
             let reason = QueryErrorKind::invalid("has both labels and positions");
             return Err(source.error(&path, reason));
         }
-        if nearest.is_some() && (object.from.is_some() || object.to.is_some()) {
+        if nearest.is_some() && (object.from.0.is_some() || object.to.0.is_some()) {
             return Err(source.error(&path, QueryErrorKind::invalid("has both `nearest` and a range")));
         }
         if let Some(distance) = *tolerance {

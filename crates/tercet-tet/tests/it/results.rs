@@ -329,6 +329,11 @@ fn documents_drop_the_same_axes() {
         (r#"{"lat": "80"}"#, all().sel("lat", "80").unwrap()),
         (r#"{"lat": {"from": 80, "to": 80}}"#, all().sel("lat", 80.0..=80.0).unwrap()),
         (r#"{"lat": {"nearest": 79}}"#, all().sel("lat", LabelSelection::nearest(79.0)).unwrap()),
+        (r#"{"lat": {"position": 1}}"#, all().isel("lat", 1).unwrap()),
+        (r#"[{}, {"position": -1}, {}]"#, slices(":,-1,:")),
+        (r#"{"lat": {"from": 80, "to": null}}"#, all().sel("lat", 80.0..).unwrap()),
+        (r#"{"lat": {"from": null, "to": 80}}"#, all().sel("lat", ..=80.0).unwrap()),
+        (r#"{"lat": {"from": null, "to": null}}"#, all()),
         (r#"{"time": "2023-11-20"}"#, all().sel("time", "2023-11-20").unwrap()),
         (r#"{"time": "2023-12"}"#, all().sel("time", "2023-12").unwrap()),
         (

@@ -49,10 +49,14 @@ pub(crate) struct AxisObject {
     /// The label of the end, exclusive, instead of `stop`.
     #[serde(default)]
     pub(crate) stop_label: Nullable<String>,
-    /// The first label of a range.
-    pub(crate) from: Option<LabelValue>,
-    /// The last label of a range, inclusive.
-    pub(crate) to: Option<LabelValue>,
+    /// A single position, whose axis is no dimension of the result. Negative positions count from the end.
+    pub(crate) position: Option<Position>,
+    /// The first label of a range; by default the first of the axis.
+    #[serde(default)]
+    pub(crate) from: Nullable<LabelValue>,
+    /// The last label of a range, inclusive; by default the last of the axis.
+    #[serde(default)]
+    pub(crate) to: Nullable<LabelValue>,
     /// The label whose nearest one is selected.
     pub(crate) nearest: Option<LabelValue>,
     /// The maximum distance of the nearest label; of times in seconds.
@@ -62,11 +66,11 @@ pub(crate) struct AxisObject {
 impl AxisObject {
     /// Whether the object selects by labels, not by positions.
     pub(crate) fn has_labels(&self) -> bool {
-        self.from.is_some() || self.to.is_some() || self.nearest.is_some()
+        self.from.0.is_some() || self.to.0.is_some() || self.nearest.is_some()
     }
 
-    /// Whether it has positions or exclusive labels.
-    pub(crate) fn has_positions(&self) -> bool {
+    /// Whether it has a range of positions or of exclusive labels.
+    pub(crate) fn has_range(&self) -> bool {
         self.start.0.is_some()
             || self.stop.0.is_some()
             || self.step.0.is_some()

@@ -49,7 +49,8 @@ fn the_schema_is_closed_and_knows_every_key() {
     // Null is allowed only where the document accepts it.
     let mut nulls = Vec::new();
     find_nulls(&schema, "", &mut nulls);
-    let allowed = ["/start", "/stop", "/step", "/start_label", "/stop_label", "/fill", "/min", "/max"];
+    let allowed =
+        ["/start", "/stop", "/step", "/start_label", "/stop_label", "/from", "/to", "/fill", "/min", "/max"];
     assert_eq!(nulls.len(), allowed.len(), "{nulls:?}");
     for path in nulls {
         assert!(allowed.iter().any(|end| path.ends_with(&format!("{end}/oneOf/1"))), "{path}");

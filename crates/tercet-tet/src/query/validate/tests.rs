@@ -56,6 +56,15 @@ fn slices_select_something() {
         (json!({"selection": [{"start": 1, "start_label": "a"}]}), "selection[0].start_label", "not both"),
         (json!({"selection": [{"stop": 1, "stop_label": "a"}]}), "selection[0].stop_label", "not both"),
         (json!({"selection": [{"start": 1, "step": max}]}), "selection[0].step", "overflows"),
+        (json!({"selection": [{"position": 1, "step": 2}]}), "selection[0]", "both `position` and a range"),
+        (
+            json!({"selection": {"a": {"position": 1, "stop_label": "b"}}}),
+            "selection.a",
+            "both `position` and",
+        ),
+        (json!({"selection": [{"position": 1, "nearest": 2}]}), "selection[0]", "both labels and positions"),
+        (json!({"selection": [{"position": 1, "from": 2}]}), "selection[0]", "both labels and positions"),
+        (json!({"selection": [{"position": 1.5}]}), "selection[0].position", "must be an integer"),
         (json!({"selection": vec![json!({}); 9]}), "selection", "has 9 slices, at most 8"),
         (json!({"pipeline": [{"select": [{"step": 0}]}]}), "pipeline[0].select[0].step", "is 0"),
     ]);
@@ -63,6 +72,7 @@ fn slices_select_something() {
         json!({"selection": vec![json!({}); 8]}),
         json!({"selection": []}),
         json!({"selection": [{"start": 3, "stop": 4, "step": 7}]}),
+        json!({"selection": [{"position": -1, "start": null, "from": null}, {"from": 1, "to": null}]}),
         json!({"selection": [{"start_label": "b", "stop_label": "a"}, {"start": 1, "stop_label": "c"}]}),
         json!({"selection": [{"step": max}]}),
     ]);
