@@ -170,9 +170,9 @@ pub struct Execution {
     pub chunks_decoded: u64,
     /// The decoded bytes of these chunks.
     pub bytes_decoded: u64,
-    /// Chunks whose values were read.
+    /// Chunks whose values were read by at least one operation.
     pub chunks_read: u64,
-    /// Chunks answered from statistics.
+    /// Chunks answered from statistics alone.
     pub chunks_by_statistics: u64,
     /// Chunks pruned by a filter.
     pub chunks_skipped: u64,
@@ -607,8 +607,7 @@ impl<'f> Request<'f> {
     }
 
     fn execution(job: &Job<'_>, memory: &Memory) -> Execution {
-        let by_statistics =
-            job.counters.by_statistics.load(Ordering::Relaxed).min(job.plan.chunks.len() as u64);
+        let by_statistics = job.counters.by_statistics_only();
         Execution {
             steps: explain::steps(job, Some(by_statistics)),
             bytes_read: job.counters.bytes_read.load(Ordering::Relaxed),
@@ -653,7 +652,7 @@ impl<'f> Request<'f> {
             as_reference: settings.as_reference,
             outliers: if settings.as_reference { Outliers::InEndBins } else { Outliers::Separate },
             progress,
-            counters: Counters::default(),
+            counters: Counters::new(plan),
         };
         file.on_threads(|| work(&job, &memory))
     }

@@ -239,7 +239,7 @@ impl<'a> Chunks<'a> {
         let element = self.scope.grid.element().size() as u64;
         let mut buffer = self.buffer(to_usize(most.max(element).max(READ).min(stored.raw_len)))?;
         buffer.len = 0;
-        self.scope.count(stored.span.len(), stored.raw_len);
+        self.scope.count(stored, stored.span.len(), stored.raw_len);
         Ok((buffer, check))
     }
 
@@ -320,7 +320,7 @@ impl<'a> Chunks<'a> {
             visit(bytes)?;
         }
         self.release(ChunkBytes::Read(buffer));
-        self.scope.count(end - start, end - start);
+        self.scope.count_span(chunks, end - start);
         Ok(())
     }
 
@@ -375,7 +375,7 @@ impl<'a> Chunks<'a> {
         let bytes = region.bytes(self.scope.grid.element().size());
         let bytes = if region.is_selected { bytes } else { region.stored.raw_len };
         if region.is_selected || region.is_first {
-            self.scope.count(bytes, bytes);
+            self.scope.count(&region.stored, bytes, bytes);
         }
     }
 
@@ -440,7 +440,7 @@ impl<'a> Chunks<'a> {
     pub(crate) fn load_into(&self, region: &Region, out: &mut [u8]) -> Result<(), ErrorKind> {
         let (scope, stored) = (&self.scope, &region.stored);
         scope.dataset.load(&region.coords[..scope.grid.rank()], stored, out)?;
-        scope.count(stored.span.len(), stored.raw_len);
+        scope.count(stored, stored.span.len(), stored.raw_len);
         if stored.codec != Codec::Raw {
             scope.count_decoded(stored.raw_len);
         }

@@ -8,7 +8,6 @@
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
@@ -509,7 +508,7 @@ impl<'a> Driver<'a> {
                 if let Some(counts) = &mut states.counts {
                     counts[slot] += statistics.count;
                 }
-                self.job.counters.by_statistics.fetch_add(1, Ordering::Relaxed);
+                self.job.counters.by_statistics.insert(region.stored.row);
                 rest = later;
                 continue;
             }

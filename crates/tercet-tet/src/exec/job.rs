@@ -35,7 +35,24 @@ pub(crate) struct Scope<'a> {
 
 impl Scope<'_> {
     /// Counts the bytes of a chunk that were read.
-    pub(crate) fn count(&self, stored: u64, decoded: u64) {
+    pub(crate) fn count(&self, chunk: &ChunkRef, stored: u64, decoded: u64) {
+        if let Some(counters) = self.counters {
+            counters.read.insert(chunk.row);
+        }
+        self.count_bytes(stored, decoded);
+    }
+
+    /// Counts the bytes of consecutive chunks that were read as one span.
+    pub(crate) fn count_span(&self, chunks: &[PlannedChunk], bytes: u64) {
+        if let Some(counters) = self.counters {
+            for chunk in chunks {
+                counters.read.insert(chunk.stored.row);
+            }
+        }
+        self.count_bytes(bytes, bytes);
+    }
+
+    fn count_bytes(&self, stored: u64, decoded: u64) {
         match self.counters {
             Some(counters) => {
                 counters.bytes_read.fetch_add(stored, Ordering::Relaxed);
@@ -68,8 +85,55 @@ pub(crate) struct Counters {
     pub(crate) chunks_decoded: AtomicU64,
     /// Bytes of these chunks.
     pub(crate) bytes_decoded: AtomicU64,
-    /// Number of chunks whose statistics replaced their values.
-    pub(crate) by_statistics: AtomicU64,
+    /// Chunks whose statistics replaced their values in some visit.
+    pub(crate) by_statistics: RowSet,
+    /// Chunks whose values were read in some visit.
+    pub(crate) read: RowSet,
+}
+
+impl Counters {
+    /// Counters of the chunks of a plan.
+    pub(crate) fn new(plan: &ReadPlan) -> Self {
+        Self { by_statistics: RowSet::new(plan), read: RowSet::new(plan), ..Self::default() }
+    }
+
+    /// Number of chunks whose statistics replaced their values in every visit.
+    pub(crate) fn by_statistics_only(&self) -> u64 {
+        self.by_statistics.without(&self.read)
+    }
+}
+
+/// A set of the chunks of a plan, by the numbers of their rows.
+#[derive(Debug, Default)]
+pub(crate) struct RowSet {
+    first: u64,
+    bits: Vec<AtomicU64>,
+}
+
+impl RowSet {
+    fn new(plan: &ReadPlan) -> Self {
+        let rows = || plan.chunks.iter().map(|chunk| chunk.stored.row);
+        let (Some(first), Some(last)) = (rows().min(), rows().max()) else { return Self::default() };
+        let words = (last - first) / 64 + 1;
+        Self { first, bits: (0..words).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    pub(crate) fn insert(&self, row: u64) {
+        let Some(number) = row.checked_sub(self.first) else { return };
+        let word = usize::try_from(number / 64).ok().and_then(|word| self.bits.get(word));
+        if let Some(word) = word {
+            word.fetch_or(1 << (number % 64), Ordering::Relaxed);
+        }
+    }
+
+    /// Number of chunks that are not in another set of the same plan.
+    fn without(&self, other: &Self) -> u64 {
+        let words = self.bits.iter().zip(&other.bits);
+        let count = |(own, other): (&AtomicU64, &AtomicU64)| {
+            u64::from((own.load(Ordering::Relaxed) & !other.load(Ordering::Relaxed)).count_ones())
+        };
+        words.map(count).sum()
+    }
 }
 
 impl Counters {
