@@ -152,6 +152,12 @@ pub enum ErrorKind {
         /// What is wrong.
         detail: Box<str>,
     },
+    /// `null_count` needs a fill value that the dataset does not have.
+    #[error("dataset `{}`: `null_count` needs a fill value, but the dataset has none", escape::name(dataset))]
+    NoNullValue {
+        /// The name of the dataset.
+        dataset: Box<str>,
+    },
     /// A result cannot be written to the requested path.
     #[error("cannot write to `{}`: {reason}", escape::name(path))]
     Target {
@@ -374,6 +380,7 @@ impl Diagnostic for ErrorKind {
             | Self::NoFill { .. }
             | Self::Target { .. }
             | Self::TransformType { .. }
+            | Self::NoNullValue { .. }
             | Self::Query(_)
             | Self::Compute { .. }
             | Self::NotFinite { .. }
@@ -418,6 +425,9 @@ impl Diagnostic for ErrorKind {
             Self::Target { reason: TargetError::Outside, .. } => Some(Hint::SpillDirectories),
             Self::OverBudget { .. } => Some(Hint::MemoryBudget),
             Self::NoFill { .. } => Some(Hint::FillValue),
+            Self::NoNullValue { .. } => {
+                Some("count the missing values with a filter, `value is missing`".into())
+            }
             _ => None,
         }
     }

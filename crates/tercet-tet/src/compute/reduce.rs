@@ -138,13 +138,15 @@ impl<'f> Reduce<'f> {
         for op in &ops {
             check(&select, *op, &axes, &roles)?;
         }
-        let resolve_fill = |kind: Kind| match kind {
-            Kind::NullCount { fill: None } => {
-                Kind::NullCount { fill: crate::query::fill_value_of(&select.dataset) }
-            }
-            kind => kind,
+        let resolve_fill = |kind: Kind| {
+            let Kind::NullCount { fill: None } = kind else { return Ok(kind) };
+            let fill = crate::query::fill_value_of(&select.dataset).ok_or_else(|| {
+                let dataset = select.dataset.name().into();
+                select.dataset.file.error(ErrorKind::NoNullValue { dataset })
+            })?;
+            Ok(Kind::NullCount { fill: Some(fill) })
         };
-        let ops: Vec<Kind> = ops.into_iter().map(resolve_fill).collect();
+        let ops = ops.into_iter().map(resolve_fill).collect::<Result<Vec<Kind>, Error>>()?;
         let Some(&first) = ops.first() else { return Err(select.refuse("no operation given")) };
         let mut dims = reduced_dims(&select.dataset, &select.axes, &select.reversed, &roles, &names)?;
         name_groups(&select, &groups, &roles, &mut dims)?;
