@@ -109,6 +109,11 @@ def reductions(check, x):
         check.same(f"quantile {q}", found, x.quantile(q, "time"))
     found = check.json("mean", "w.tet", "t", "--where", "value > 260 and value <= 280.5", "--over", "lat")
     check.same("where", found, x.where((x > 260) & (x <= 280.5)).mean("lat"))
+    for over in ("time", "lat"):
+        centered = x - x.mean(over)
+        check.same(f"center {over}", check.json("transform", "w.tet", "t", "center", "--over", over), centered)
+        found = check.json("transform", "w.tet", "t", "zscore", "--over", over)
+        check.same(f"zscore {over}", found, centered / x.std(over))
     found = check.json("argmax", "w.tet", "t", "--over", "time")
     check.check("argmax", (np.array(found["indices"]["time"]) == x.argmax("time").values).all())
     times = np.array(found["values"]["time"], dtype="M8[ns]")

@@ -107,6 +107,20 @@ impl<'f> Dataset<'f> {
 }
 
 impl<'f> Select<'f> {
+    /// The selection with these positions, without filters. Dropped axes have a single position.
+    fn with_positions(
+        mut self,
+        axes: Vec<AxisSlice>,
+        reversed: Vec<bool>,
+        dropped: &[usize],
+        settings: Settings,
+    ) -> Self {
+        for &axis in dropped {
+            self.single[axis] = true;
+        }
+        Self { axes, reversed, settings, ..self }
+    }
+
     /// The dataset.
     pub fn dataset(&self) -> Dataset<'f> {
         self.dataset

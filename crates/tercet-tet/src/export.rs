@@ -27,6 +27,8 @@ pub(crate) type Fill<'f> = dyn Fn(&Selection, &[u64], &mut [u8]) -> Result<(), E
 pub struct Export<'a> {
     dataset: Dataset<'a>,
     selection: Selection,
+    /// Bytes of an element of the output.
+    size: usize,
     bytes: u64,
     /// For each axis, the selected positions of each block: first and count.
     cuts: Vec<Vec<(u64, u64)>>,
@@ -60,7 +62,8 @@ impl<'a> Dataset<'a> {
         } else {
             cut(grid, selection, block_bytes)
         };
-        Ok(Export { dataset: *self, selection: selection.clone(), bytes, cuts })
+        let size = grid.element().size();
+        Ok(Export { dataset: *self, selection: selection.clone(), size, bytes, cuts })
     }
 }
 
@@ -90,6 +93,14 @@ fn cut(grid: &Grid, selection: &Selection, block_bytes: u64) -> Vec<Vec<(u64, u6
 }
 
 impl Export<'_> {
+    /// Sets the bytes of an element of the output, if it is not of the stored type: then values are [`Fill`]ed.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn with_element_size(mut self, size: usize) -> Self {
+        self.bytes = (self.bytes / self.size as u64).saturating_mul(size as u64);
+        self.size = size;
+        self
+    }
+
     /// The bytes of the output.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -140,8 +151,7 @@ impl Export<'_> {
         fill: &Fill<'_>,
         mut put: impl FnMut(u64, &[u8]) -> Result<(), ErrorKind>,
     ) -> Result<(), ErrorKind> {
-        let shape = self.selection.shape();
-        let size = self.dataset.checked_grid()?.element().size();
+        let (shape, size) = (self.selection.shape(), self.size);
         let strides = dense_strides(&shape, size);
         self.run(fill, |block, bytes| {
             for_each_run(block, &shape, size, |first, range| {
@@ -202,9 +212,8 @@ impl Export<'_> {
     }
 
     fn block_bytes(&self, block: &[(u64, u64)]) -> usize {
-        let size = self.dataset.element().map_or(0, tercet_core::ElementType::size);
         let elements: u64 = block.iter().map(|&(_, count)| count).product();
-        usize::try_from(elements).unwrap_or(usize::MAX).saturating_mul(size)
+        usize::try_from(elements).unwrap_or(usize::MAX).saturating_mul(self.size)
     }
 
     fn make_block(

@@ -19,6 +19,8 @@ use crate::query::operation::Kind;
 use crate::query::resolved::Role;
 use crate::query::{Target, Write};
 
+#[cfg(any(unix, windows))]
+pub(crate) use attributes::ENCODING;
 pub use positions::AxisPositions;
 
 /// The error of a request whose result is elsewhere.

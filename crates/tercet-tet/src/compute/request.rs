@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tercet_core::limits::check_limit;
@@ -12,7 +13,8 @@ use tercet_kernel::Outliers;
 
 use super::reduce::{Counts, reduced, reduced_dims};
 use super::weights::{AxisWeights, Parts};
-use super::{Dim, Reduced, Transformed, parts};
+use super::{Dim, Reduced, Select, Transformed, parts};
+use crate::cf::CfEncoding;
 use crate::error::{Error, ErrorKind};
 use crate::exec::integers::{self, Integers};
 use crate::exec::job::{Counters, Job, held_bytes};
@@ -25,7 +27,7 @@ use crate::file::Dataset;
 use crate::plan::ReadPlan;
 use crate::query::document::ExecutionOptions;
 use crate::query::operation::Kind;
-use crate::query::resolved::{Operation, Resolved, Role};
+use crate::query::resolved::{Operation, Resolved, Role, Values};
 
 /// Smaller selections use one thread by default.
 const PARALLEL_BYTES: u64 = 1 << 20;
@@ -78,16 +80,22 @@ pub(crate) enum ValueMode {
 impl ValueMode {
     /// Applies the mode to a request with an operation: reads return stored values.
     pub(crate) fn apply(self, dataset: &Dataset<'_>, resolved: &mut Resolved) -> Result<(), ErrorKind> {
-        let (Self::Decoded { skip_missing }, Some(operation)) = (self, &resolved.operation) else {
+        let (Some(operation), Some(dtype)) = (&resolved.operation, dataset.element()) else { return Ok(()) };
+        let is_transform = matches!(operation.kind, Kind::Transform { .. });
+        let Self::Decoded { skip_missing } = self else {
+            if is_transform && !dtype.is_float() {
+                let decode = Some(Arc::new(CfEncoding::default().decode(dtype)));
+                resolved.values = Values { skip_missing: false, decode, ..Values::default() };
+            }
             return Ok(());
         };
-        let Some(dtype) = dataset.element() else { return Ok(()) };
         let selects_missing = resolved.filter.is_some_and(|filter| filter.is_null);
-        let (fill, values) = dataset.read_cf_encoding()?.values(dtype, skip_missing, selects_missing);
-        let is_decoded = values.decode.is_some() || values.valid.iter().any(Option::is_some);
-        if is_decoded && matches!(operation.kind, Kind::Transform { .. }) {
-            let detail = "transforms of packed values, or of values with a valid range, are not supported";
-            return Err(ErrorKind::Compute { dataset: dataset.name().into(), detail: detail.into() });
+        let encoding = dataset.read_cf_encoding()?;
+        let (fill, mut values) = encoding.values(dtype, skip_missing, selects_missing);
+        // Results of a transform are floats: the values are decoded where they are not floats of the same type.
+        if is_transform && (!dtype.is_float() || values.valid.iter().any(Option::is_some)) {
+            let decode = Some(Arc::new(encoding.decode(dtype)));
+            values = Values { skip_missing, decode, ..Values::default() };
         }
         // `null_count` and filters of the query keep the fill value they had.
         resolved.fill = if values.decode.is_some() { resolved.fill } else { fill };
@@ -293,6 +301,17 @@ impl<'f> Request<'f> {
         self.resolved.window_count
     }
 
+    /// The selection, if the request only reads it and no values are filtered: its values can be read block by block.
+    pub fn to_select(&self) -> Option<Select<'f>> {
+        let resolved = &self.resolved;
+        if !self.is_read() || resolved.filter.is_some() || resolved.positions.is_some() {
+            return None;
+        }
+        let axes = resolved.selection.axes().to_vec();
+        let (reversed, dropped) = (resolved.reversed.clone(), &resolved.dropped);
+        Some(self.dataset.select().with_positions(axes, reversed, dropped, self.settings.clone()))
+    }
+
     /// Whether the request is a selection that is neither computed nor written.
     pub(crate) fn is_read(&self) -> bool {
         self.resolved.operation.is_none() && self.resolved.spill.is_none()
@@ -376,7 +395,8 @@ impl<'f> Request<'f> {
 
     fn preview_of(&self, job: &Job<'_>, values: Option<Tensor>) -> Preview {
         let truncated = job.plan.element_count() > self.settings.preview;
-        Preview { values, dtype: job.plan.grid.element(), truncated }
+        let dtype = values.as_ref().and_then(|values| values.dtype().element());
+        Preview { values, dtype: dtype.unwrap_or(job.plan.grid.element()), truncated }
     }
 
     fn reduced(

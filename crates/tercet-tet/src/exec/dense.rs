@@ -44,6 +44,10 @@ static KEPT: [Role; MAX_RANK] = [const { Role::Kept }; MAX_RANK];
 pub(crate) trait Output: Sync {
     /// Creates a consumer that writes to the bytes of a task.
     fn consumer<'o>(&'o self, out: &'o mut [u8]) -> Result<Writer<'o>, ErrorKind>;
+    /// Bytes of an element of the result, if it is not of the stored type.
+    fn size(&self) -> Option<usize> {
+        None
+    }
     /// Whether values are copied, so that chunks can be decoded in place.
     fn is_copy(&self) -> bool {
         false
@@ -67,7 +71,7 @@ pub(crate) fn write(
     output: &dyn Output,
 ) -> Result<(), ErrorKind> {
     let scope = &visitor.geometry.scope;
-    let bands = Bands::new(scope, ranges);
+    let bands = Bands::new(scope, ranges, output.size().unwrap_or(scope.grid.element().size()));
     let mut listed = None;
     if scope.threads() > 1 && bands.count() < 2 * scope.threads() {
         let whole = task(ranges.iter().cloned());
@@ -200,8 +204,7 @@ impl Bands {
     ///
     /// A box is contiguous in the result if it has one position on the axes before the one that is cut, and all
     /// positions on the axes after it.
-    fn new(scope: &Scope<'_>, ranges: &[Range<u64>]) -> Self {
-        let size = scope.grid.element().size();
+    fn new(scope: &Scope<'_>, ranges: &[Range<u64>], size: usize) -> Self {
         let positions = |axis: usize| {
             scope.grid.chunk_positions(axis, scope.selection.axes()[axis]).min(len(&ranges[axis]))
         };

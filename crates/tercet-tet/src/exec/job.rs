@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use tercet_core::{ByteSource as _, ElementType, Progress, Selection};
-use tercet_kernel::Outliers;
+use tercet_kernel::{Decode, Outliers};
 
 use crate::error::ErrorKind;
 use crate::file::{ChunkRef, Dataset};
@@ -232,6 +232,16 @@ impl Job<'_> {
     /// Element type of the values of a computation: f64 for decoded values.
     pub(crate) fn element(&self) -> ElementType {
         if self.resolved.values.decode.is_some() { ElementType::F64 } else { self.plan.grid.element() }
+    }
+
+    /// Element type of the result of a transform: the stored float type, or f64 if values are packed or integers.
+    pub(crate) fn transformed(&self) -> ElementType {
+        let stored = self.plan.grid.element();
+        let is_packed = |decode: &Decode| (decode.scale, decode.offset) != (1.0, 0.0);
+        match &self.resolved.values.decode {
+            Some(decode) if !stored.is_float() || is_packed(decode) => ElementType::F64,
+            _ => stored,
+        }
     }
 
     /// Verified statistics of a chunk, if the file has them.

@@ -54,7 +54,7 @@ pub(crate) fn transform(
     method: Method,
     outputs: &Outputs,
 ) -> Result<Transformed, ErrorKind> {
-    let dtype = job.plan.grid.element();
+    let dtype = job.transformed();
     if !dtype.is_float() {
         return Err(ErrorKind::TransformType { dataset: job.dataset.name().into(), dtype });
     }
@@ -62,7 +62,7 @@ pub(crate) fn transform(
         // A resolved query never combines these with a transform.
         return Err(CopyError.into());
     }
-    let bytes = job.plan.selection_bytes();
+    let bytes = job.plan.element_count().saturating_mul(dtype.size() as u64);
     let fits = bytes <= job.requested_budget;
     let target = match job.resolved.target() {
         Target::Switch if fits => Target::Ram,
@@ -81,7 +81,7 @@ pub(crate) fn transform(
         let dense = DenseWriter::new(job, &pass.numbers, &operation.roles);
         let mut tensor = Tensor::zeros(dtype, job.plan.selection.shape())?;
         let origin = vec![0; job.plan.grid.rank()];
-        write_part(&dense, dtype, method, (&job.plan.selection, &origin), tensor.bytes_mut())?;
+        write_part(job, &dense, method, (&job.plan.selection, &origin), tensor.bytes_mut())?;
         dense.check()?;
         let most = outputs.preview.min(job.plan.element_count());
         let preview = (most > 0).then(|| super::preview::first(&tensor, most)).transpose()?;
@@ -103,9 +103,8 @@ fn write(
     let goal = files::PendingOutput::prepare(job, operation, method, outputs, target)?;
     let pass = Pass::first(job, operation, method)?;
     let dense = DenseWriter::new(job, &pass.numbers, &operation.roles);
-    let dtype = job.plan.grid.element();
     let made = goal.write(job, &dense, outputs.preview, &|part, origin, out| {
-        write_part(&dense, dtype, method, (part, origin), out)
+        write_part(job, &dense, method, (part, origin), out)
     })?;
     let bad = dense.into_zero_divisors();
     Ok(pass.end(made, bad))
@@ -192,8 +191,8 @@ impl Pass {
 
 /// Transforms a part of the selection into a dense buffer. Excluded elements are NaN, and NaN passes unchanged.
 fn write_part(
+    job: &Job<'_>,
     dense: &DenseWriter<'_>,
-    dtype: ElementType,
     method: Method,
     part: (&Selection, &[u64]),
     out: &mut [u8],
@@ -205,7 +204,16 @@ fn write_part(
         Method::Sqrt => Formula::Sqrt,
         Method::Softmax => Formula::Softmax,
     };
-    match dtype {
+    if let Some(decode) = &job.resolved.values.decode {
+        let kernel = f64::kernel(formula);
+        return match job.transformed() {
+            ElementType::F16 => dense.write_decoded::<f16>(decode, kernel, part, out),
+            ElementType::F32 => dense.write_decoded::<f32>(decode, kernel, part, out),
+            ElementType::F64 => dense.write_decoded::<f64>(decode, kernel, part, out),
+            _ => Err(CopyError.into()),
+        };
+    }
+    match job.plan.grid.element() {
         ElementType::F16 => dense.write_part(f16::kernel(formula), f16::NAN, part, out),
         ElementType::F32 => dense.write_part(f32::kernel(formula), f32::NAN, part, out),
         ElementType::F64 => dense.write_part(f64::kernel(formula), f64::NAN, part, out),

@@ -6,7 +6,7 @@ use super::{Kind, Query};
 use crate::compute::{Request, Settings, check_reversed, dropped_axes, groups_of, reduced_dims};
 use crate::error::{Error, ErrorKind};
 use crate::file::{Dataset, File};
-use crate::query::resolved::{Resolved, Role};
+use crate::query::resolved::{Operation, Resolved, Role};
 
 impl Query {
     /// Binds the query to its dataset: the request that the typed API would make.
@@ -62,6 +62,12 @@ impl Query {
         self.drop_single(&mut resolved);
         let values = self.values.unwrap_or(settings.values);
         values.apply(dataset, &mut resolved)?;
+        let is_transform = |operation: &Operation| matches!(operation.kind, Kind::Transform { .. });
+        let is_decoded = resolved.values.decode.is_some();
+        if settings.as_reference && is_decoded && resolved.operation.as_ref().is_some_and(is_transform) {
+            let detail = "the answer of the reference has no transforms of decoded values".into();
+            return Err(ErrorKind::Compute { dataset: dataset.name().into(), detail });
+        }
         let settings = Settings { execution: *self.execution(), values, ..settings };
         let ops: Vec<Kind> = resolved.operation.iter().map(|operation| operation.kind).collect();
         if let Some(operation) = &resolved.operation {

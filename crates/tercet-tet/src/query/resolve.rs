@@ -426,6 +426,7 @@ impl Query {
             kind => kind,
         };
         if let Kind::Transform { .. } = kind
+            && rules.as_reference
             && let Some(dtype) = dataset.element().filter(|dtype| !is_float(*dtype))
         {
             let detail = format!("needs a dataset of type `f16`, `f32` or `f64`, but this one is `{dtype}`");

@@ -7,7 +7,7 @@ use crate::file::Dataset;
 use crate::query::operation::{Kind, Method};
 
 /// Attributes of packing and missing values: decoded values have neither.
-const ENCODING: [&str; 9] = [
+pub(crate) const ENCODING: [&str; 9] = [
     "_FillValue",
     "missing_value",
     "fill_value",

@@ -7,8 +7,8 @@ use tercet_core::tensor::IndexSlice;
 use tercet_core::{ElementType, TensorView};
 use tercet_tet::compat::Answer;
 use tercet_tet::{
-    Comparison, File, Group, LabelSelection, Layout, Op, Query, RunOptions, Scalar, Syntax, TimePart, Window,
-    Writer, WriterOptions,
+    Comparison, File, Group, LabelSelection, Layout, Method, Op, Query, RunOptions, Scalar, Select, Syntax,
+    TimePart, Window, Writer, WriterOptions,
 };
 
 /// `t`, i16, 2×6: packed with a factor of 0.5 and an offset of 10; −999 is the fill value, values above 100 are invalid.
@@ -43,6 +43,77 @@ fn file(statistics: bool) -> File {
 fn decoded() -> Vec<Option<f64>> {
     let valid = |&value: &i16| value != -999 && value <= 100;
     PACKED.iter().map(|value| valid(value).then(|| f64::from(*value) * 0.5 + 10.0)).collect()
+}
+
+/// The results of a transform are floats: those of the decoded values, in memory and in files.
+#[test]
+fn transforms_decode_values() {
+    let file = file(true);
+    let all = file.dataset("t").unwrap().select();
+    let same = |found: &[f64], expected: &[f64], name: &str| {
+        let equal = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-12 || (a.is_nan() && b.is_nan());
+        assert!(found.len() == expected.len() && found.iter().zip(expected).all(equal), "{name}: {found:?}");
+    };
+    let centered = |select: &Select<'_>| {
+        let made = select.transform(Method::Center).in_memory().run().unwrap();
+        (made.tensor.unwrap().to_vec::<f64>().unwrap(), made.elements, made.skipped)
+    };
+    let expected = |values: &[Option<f64>]| -> Vec<f64> {
+        let present: Vec<f64> = values.iter().copied().flatten().collect();
+        let mean = present.iter().sum::<f64>() / present.len() as f64;
+        values.iter().map(|value| value.map_or(f64::NAN, |value| value - mean)).collect()
+    };
+    let (values, elements, skipped) = centered(&all);
+    same(&values, &expected(&decoded()), "packed");
+    assert_eq!((elements, skipped), (9, 3));
+    same(&centered(&all.clone().skipna(false)).0, &[f64::NAN; 12], "with missing values");
+    let stored: Vec<Option<f64>> = PACKED.iter().map(|&value| Some(f64::from(value))).collect();
+    same(&centered(&all.clone().raw()).0, &expected(&stored), "raw");
+    // Every other position of one run, and a filter of decoded values.
+    let part = all.clone().isel("run", 0).unwrap().step("time", 2).unwrap();
+    let some: Vec<Option<f64>> = decoded()[..6].iter().copied().step_by(2).collect();
+    same(&centered(&part).0, &expected(&some), "steps");
+    let low = part.filter(Comparison::Lt(Scalar::Float(11.0)));
+    let few: Vec<Option<f64>> = some.iter().map(|value| value.filter(|value| *value < 11.0)).collect();
+    same(&centered(&low).0, &expected(&few), "filter");
+    // Positions by label.
+    let labelled = all.with_labels("time", |label| !label.starts_with("2024")).unwrap();
+    let early = |number: usize, value: Option<f64>| value.filter(|_| number % 6 < 2);
+    let early: Vec<Option<f64>> =
+        decoded().into_iter().enumerate().map(|(n, value)| early(n, value)).collect();
+    same(&centered(&labelled).0, &expected(&early), "labels");
+    // Files have the same values, for any memory budget.
+    let dir = tempfile::tempdir().unwrap();
+    for (number, budget) in [1u64, 64, 1 << 20].into_iter().enumerate() {
+        let path = dir.path().join(format!("{number}.bin"));
+        let select = file.dataset("t").unwrap().select().memory_budget(budget);
+        let made = select.transform(Method::Zscore).over(["time"]).raw_output(&path).run().unwrap();
+        assert_eq!(made.file.unwrap().bytes, 96);
+        let bytes = std::fs::read(&path).unwrap();
+        let written: Vec<f64> =
+            bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
+        let select = file.dataset("t").unwrap().select();
+        let made = select.transform(Method::Zscore).over(["time"]).in_memory().run().unwrap();
+        same(&written, &made.tensor.unwrap().to_vec::<f64>().unwrap(), "file");
+    }
+    // Floats that are not packed keep their type.
+    let mut layout = Layout::new();
+    let f = layout.dataset("f", ElementType::F32, [4], [2]).unwrap();
+    layout.attr(f, "valid_max", "50").unwrap();
+    let i = layout.dataset("i", ElementType::I64, [3], [2]).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(f, TensorView::from_slice(&[4], &[1.0f32, 99.0, 2.0, 3.0]).unwrap()).unwrap();
+    writer.array(i, TensorView::from_slice(&[3], &[3i64, 5, 5]).unwrap()).unwrap();
+    let file = File::from_bytes("m", writer.finish().unwrap().output).unwrap();
+    let made = file.dataset("f").unwrap().select().transform(Method::Center).run().unwrap();
+    let values = made.tensor.unwrap().to_vec::<f32>().unwrap();
+    assert_eq!([values[0], values[2], values[3]], [-1.0, 0.0, 1.0]);
+    assert!(values[1].is_nan() && made.skipped == 1);
+    let i = file.dataset("i").unwrap().select();
+    let made = i.transform(Method::Minmax).run().unwrap();
+    assert_eq!(made.tensor.unwrap().to_vec::<f64>().unwrap(), [0.0, 1.0, 1.0]);
+    let made = i.isel(0, 1..).unwrap().transform(Method::Minmax).run().unwrap();
+    assert_eq!((made.zero_divisors, made.zero_divisor_indices), (2, vec![0, 1]));
 }
 
 #[test]

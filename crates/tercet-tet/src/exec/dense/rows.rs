@@ -1,10 +1,11 @@
 //! Masked copies and transforms: writes the rows of a dense result with a kernel.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
-use tercet_core::Selection;
 use tercet_core::tensor::CopyError;
-use tercet_kernel::{Plane, PlaneKernel, SlotNumbers};
+use tercet_core::{Element as _, ElementType, Selection};
+use tercet_kernel::{Decode, Plane, PlaneKernel, SlotNumbers};
 
 use super::zero_divisors::ZeroDivisors;
 use super::{Output, SLAB, Writer, visitor};
@@ -112,12 +113,23 @@ impl<'a> DenseWriter<'a> {
         let predicate = filter.map(|filter| Predicate::<T>::new(&filter, self.resolved.fills()));
         let rows = Rows { dense: self, kernel, predicate, blank };
         super::write(&self.visitor, &ranges(part, origin), out, &rows)?;
-        if cfg!(target_endian = "big") {
-            for value in bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)? {
-                *value = value.swap_le();
-            }
-        }
-        Ok(())
+        swap_bytes::<T>(out)
+    }
+
+    /// Like [`write_part`](Self::write_part), of values that are decoded first. Missing and filtered-out values are NaN.
+    pub(crate) fn write_decoded<T: Number>(
+        &self,
+        decode: &Decode,
+        kernel: PlaneKernel<f64>,
+        (part, origin): (&Selection, &[u64]),
+        out: &mut [u8],
+    ) -> Result<(), ErrorKind> {
+        let filter = self.resolved.dense_filter(f64::ELEMENT);
+        let predicate = filter.map(|filter| Predicate::<f64>::new(&filter, [None; 2]));
+        let stored = self.visitor.geometry.scope.grid.element();
+        let rows = DecodedRows::<T> { dense: self, stored, decode, kernel, predicate, of: PhantomData };
+        super::write(&self.visitor, &ranges(part, origin), out, &rows)?;
+        swap_bytes::<T>(out)
     }
 
     fn slot_numbers(&self) -> SlotNumbers<'_> {
@@ -167,6 +179,16 @@ impl<'a> DenseWriter<'a> {
         }
         (axes, at)
     }
+}
+
+/// Converts values to little-endian bytes.
+fn swap_bytes<T: Number>(out: &mut [u8]) -> Result<(), ErrorKind> {
+    if cfg!(target_endian = "big") {
+        for value in bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)? {
+            *value = value.swap_le();
+        }
+    }
+    Ok(())
 }
 
 /// Positions of a part of the selection that begins at `origin`.
@@ -335,6 +357,99 @@ impl<T: Number> RowWriter<'_, T> {
         if let Some(keep) = row.keep {
             for (value, &keep) in self.row.iter_mut().zip(keep) {
                 *value = if keep { *value } else { blank };
+            }
+        }
+    }
+}
+
+/// Rows of decoded elements; the results are of the float type `T`.
+struct DecodedRows<'s, T: Number> {
+    dense: &'s DenseWriter<'s>,
+    stored: ElementType,
+    decode: &'s Decode,
+    kernel: PlaneKernel<f64>,
+    predicate: Option<Predicate<f64>>,
+    of: PhantomData<T>,
+}
+
+impl<T: Number> Output for DecodedRows<'_, T> {
+    fn consumer<'o>(&'o self, out: &'o mut [u8]) -> Result<Writer<'o>, ErrorKind> {
+        let out = bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)?;
+        if self.dense.has_blanks {
+            out.fill(T::nearest_f64(f64::NAN));
+        }
+        Ok(Box::new(DecodedWriter { rows: self, out, row: Vec::new(), results: Vec::new() }))
+    }
+    fn size(&self) -> Option<usize> {
+        Some(size_of::<T>())
+    }
+}
+
+/// Writer of the decoded rows of one task.
+struct DecodedWriter<'o, T: Number> {
+    rows: &'o DecodedRows<'o, T>,
+    out: &'o mut [T],
+    /// Decoded values of a row, and their results.
+    row: Vec<f64>,
+    results: Vec<f64>,
+}
+
+impl<T: Number> Consumer<'_> for DecodedWriter<'_, T> {
+    fn slab_bytes(&self) -> u64 {
+        SLAB
+    }
+
+    fn piece(&mut self, bytes: &[u8], piece: Piece<'_>) -> Result<(), ErrorKind> {
+        let (axes, at) = self.rows.dense.axes(&piece);
+        self.descend(bytes, &axes, at);
+        Ok(())
+    }
+}
+
+impl<T: Number> DecodedWriter<'_, T> {
+    fn descend(&mut self, bytes: &[u8], axes: &[DenseAxis<'_>], at: At) {
+        match axes {
+            [] => {}
+            [row] => self.write_row(bytes, row, at),
+            [outer, rest @ ..] => {
+                for i in (0..outer.count).filter(|&i| outer.keep.is_none_or(|keep| keep[i])) {
+                    self.descend(bytes, rest, at.step(outer, i));
+                }
+            }
+        }
+    }
+
+    fn write_row(&mut self, bytes: &[u8], row: &DenseAxis<'_>, at: At) {
+        let DecodedRows { dense, stored, decode, kernel, ref predicate, .. } = *self.rows;
+        for start in (0..row.count).step_by(GATHERED) {
+            let at = at.step(row, start);
+            let end = row.count.min(start + GATHERED);
+            let row = DenseAxis { count: end - start, keep: row.keep.map(|keep| &keep[start..end]), ..*row };
+            self.row.clear();
+            self.row.resize(row.count, 0.0);
+            decode.gather(stored, &bytes[at.from * stored.size()..], row.from, &mut self.row);
+            let passes = |value: f64| predicate.as_ref().is_none_or(|predicate| predicate.passes(value));
+            for (i, value) in self.row.iter_mut().enumerate() {
+                if !passes(*value) || row.keep.is_some_and(|keep| !keep[i]) {
+                    *value = f64::NAN;
+                }
+            }
+            self.results.clear();
+            self.results.resize(row.count, 0.0);
+            let plane = Plane {
+                rows: 1,
+                width: row.count,
+                from_row: 0,
+                to_row: 0,
+                slot_row: 0,
+                slot_column: row.slot,
+            };
+            kernel((&self.row, &mut self.results), plane, dense.slot_numbers(), at.slot);
+            for (out, &result) in self.out[at.to..].iter_mut().zip(&self.results) {
+                *out = T::nearest_f64(result);
+            }
+            if dense.has_zero_divisors {
+                dense.count_zero_divisors(&self.row, &row, at);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{Seek, SeekFrom, Write};
 
-use tercet_core::{Selection, Tensor, with_element};
+use tercet_core::{ElementType, Selection, Tensor, with_element};
 use tercet_kernel::{Plane, SlotNumbers};
 
 use super::{blank_value, is_masked};
@@ -28,8 +28,9 @@ pub(crate) fn spill(
     let numbers = Numbers { shift: vec![0.0], divisor: Vec::new() };
     let roles = vec![Role::Reduced; job.plan.grid.rank()];
     let dense = DenseWriter::new(job, &numbers, &roles);
-    let export = plan(job, &dense)?;
-    let mut head = Head::new(job, outputs.preview)?;
+    let dtype = job.plan.grid.element();
+    let export = plan(job, &dense, dtype)?;
+    let mut head = Head::new(job, outputs.preview, dtype)?;
     if is_masked(job) {
         with_element!(job.plan.grid.element(), |T| blank_value::<T>(job).map(drop))?;
     }
@@ -61,10 +62,16 @@ fn copy<T: Number>((from, to): (&[T], &mut [T]), plane: Plane, _: SlotNumbers<'_
     }
 }
 
-/// Splits the selection into blocks that leave memory for other buffers in the budget.
-pub(crate) fn plan<'a>(job: &Job<'a>, dense: &DenseWriter<'_>) -> Result<Export<'a>, ErrorKind> {
-    let block = (job.budget / 4).clamp(LEAST_BLOCK, BLOCK_BYTES);
-    job.dataset.plan_export(&job.plan.selection, block, dense.can_split())
+/// Splits the selection into blocks of an element type that leave memory for other buffers in the budget.
+pub(crate) fn plan<'a>(
+    job: &Job<'a>,
+    dense: &DenseWriter<'_>,
+    dtype: ElementType,
+) -> Result<Export<'a>, ErrorKind> {
+    let (stored, size) = (job.plan.grid.element().size() as u64, dtype.size() as u64);
+    let block = (job.budget / 4).clamp(LEAST_BLOCK, BLOCK_BYTES) * stored / size;
+    let export = job.dataset.plan_export(&job.plan.selection, block, dense.can_split())?;
+    Ok(export.with_element_size(dtype.size()))
 }
 
 /// Writer of bytes at given offsets of a file; seeks only if necessary.
@@ -101,10 +108,9 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Allocates memory for the first `most` elements.
-    pub(crate) fn new(job: &Job<'_>, most: u64) -> Result<Self, ErrorKind> {
+    /// Allocates memory for the first `most` elements, of this type.
+    pub(crate) fn new(job: &Job<'_>, most: u64, dtype: ElementType) -> Result<Self, ErrorKind> {
         let most = most.min(job.plan.element_count());
-        let dtype = job.plan.grid.element();
         let bytes = most.saturating_mul(dtype.size() as u64);
         tercet_core::limits::check_limit("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
         let values = (most > 0).then(|| Tensor::zeros(dtype, [most].into())).transpose()?;

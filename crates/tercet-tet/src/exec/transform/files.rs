@@ -77,9 +77,10 @@ impl PendingOutput {
         preview: u64,
         fill: &Fill<'_>,
     ) -> Result<Made, ErrorKind> {
-        let export = plan(job, values)?;
+        let dtype = job.transformed();
+        let export = plan(job, values, dtype)?;
         let bytes = export.bytes();
-        let mut head = Head::new(job, preview)?;
+        let mut head = Head::new(job, preview, dtype)?;
         let (path, is_sidecar) = match self {
             Self::Temporary(file, directory) => {
                 // The caller did not name this file: the error for a full disk names its directory.

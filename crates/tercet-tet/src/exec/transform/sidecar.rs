@@ -11,6 +11,7 @@ use crate::layout::{DatasetId, Layout, LayoutError, WriterOptions};
 use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata, unix_seconds};
 use crate::metadata_limits;
 use crate::query::operation::Method;
+use crate::results::ENCODING;
 
 /// Default path of a sidecar: next to the source, `{stem}.{method}[.{time}].tet`.
 ///
@@ -48,7 +49,7 @@ pub(super) fn layout(
     let source = job.dataset.name();
     let name = format!("{source}-{}", method.name());
     let shape = job.plan.selection.shape();
-    let dtype = job.plan.grid.element();
+    let dtype = job.transformed();
     let mut layout = Layout::new();
     // One chunk, unless readers would reject a chunk of that size.
     let most = job.dataset.file.options.limits.chunk_bytes;
@@ -68,6 +69,9 @@ pub(super) fn layout(
 fn info(job: &Job<'_>) -> DatasetInfo {
     let dataset = &job.dataset;
     let mut info = dataset.info().cloned().unwrap_or_default();
+    if job.resolved.values.decode.is_some() {
+        info.attrs.retain(|name, _| !ENCODING.contains(&name.as_str()));
+    }
     info.attrs.insert("derived_from".to_owned(), dataset.name().to_owned());
     let slices = job.plan.selection.axes();
     let whole = job.plan.selection.is_full(dataset.shape());
