@@ -8,6 +8,7 @@ mod tests;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
 use tercet_core::{DType, Progress, Sink, TensorView};
 use tercet_tet::{AxisPositions, CoordinateValues, ResultArray, ResultValues, Results, Select};
@@ -143,11 +144,14 @@ pub fn write_selection<S: Sink>(
     progress: &dyn Progress,
 ) -> Result<(S::Output, Results), Error> {
     let io = |error: std::io::Error| io_error(name, error);
-    let results = select.lazy_results(decode)?;
+    let mut results = select.lazy_results(decode)?;
     if format == ResultFormat::Tet {
         let decoded = if decode { Some(select.value_type(true)?) } else { None };
-        let values = tet::Selected { select, decoded, progress };
-        return Ok((tet::write(&results, Some(values), sink, name)?, results));
+        let missing = AtomicU64::new(0);
+        let values = tet::Selected { select, decoded, progress, missing: &missing };
+        let output = tet::write(&results, Some(values), sink, name)?;
+        results.skipped = missing.into_inner();
+        return Ok((output, results));
     }
     match format {
         ResultFormat::Csv | ResultFormat::Json => {
@@ -158,9 +162,11 @@ pub fn write_selection<S: Sink>(
                 let json = serde_json::to_writer_pretty(&mut sink, &results.with_values(&values));
                 json.map_err(|error| io(error.into()))
             };
+            let missing = values.missing();
             // The cause of a failed output may be the input.
             values.finish()?;
             written?;
+            results.skipped = missing;
             if format == ResultFormat::Json {
                 sink.write_all(b"\n").map_err(io)?;
             }
@@ -173,7 +179,7 @@ pub fn write_selection<S: Sink>(
                     header.ok_or_else(|| refused(name, format!("{dtype} is not supported by NumPy")))?;
                 sink.write_all(&header).map_err(io)?;
             }
-            select.write_values(decode, &mut sink, progress)?;
+            results.skipped = select.write_values(decode, &mut sink, progress)?;
         }
     }
     Ok((sink.finish().map_err(io)?, results))

@@ -32,7 +32,7 @@ pub use filter::Comparison;
 pub use positions::{Axis, PositionRange};
 pub use reduce::{Dim, Reduce, Reduced};
 pub use request::{Computed, Execution, Outcome, OutputFile, Plan, Preview, Request};
-pub use stream::LazyValues;
+pub use stream::{LazyValues, missing_values};
 pub use transform::{Transform, Transformed};
 pub use weights::Weights;
 pub use window::{Group, TimePart, Window};

@@ -104,7 +104,7 @@ pub use chunk::Chunk;
 pub use compute::{
     Axis, BlockMeans, Comparison, Computed, CoordinateValues, Coordinates, Dim, Execution, ExpressionError,
     Group, Label, LabelSelection, LazyValues, Outcome, OutputFile, Plan, PositionRange, Preview, Reduce,
-    Reduced, Request, Select, TimePart, Transform, Transformed, Weights, Window,
+    Reduced, Request, Select, TimePart, Transform, Transformed, Weights, Window, missing_values,
 };
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;

@@ -45,7 +45,7 @@ pub struct Results {
     pub is_decoded: bool,
     /// The number of elements that were used, after filters.
     pub elements: u64,
-    /// The number of missing elements that were skipped.
+    /// The number of missing elements that were skipped, or are NaN in decoded values.
     pub skipped: u64,
     /// How the results were computed; `None` for a selection that was read.
     pub execution: Option<Execution>,

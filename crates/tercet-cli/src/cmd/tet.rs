@@ -50,8 +50,7 @@ pub(crate) enum Verb {
     Create(create::Args),
     /// Extract an array, or a slice of it
     ///
-    /// Arrays of .npy and raw files may be larger than memory; those of .tet, .csv and .json files must fit in memory. The
-    /// output file is written atomically.
+    /// The array may be larger than memory, in every format. The output file is written atomically.
     Extract(extract::Args),
     /// Add arrays to a file, or append values along an axis
     ///

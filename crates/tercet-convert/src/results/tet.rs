@@ -1,9 +1,11 @@
 //! Results as a `.tet` file.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tercet_core::{DType, ElementType, Progress, Sink, TensorView};
 use tercet_tet::{
     DatasetId, HistoryRow, Layout, LayoutError, ResultArray, ResultDim, ResultValues, Results, Select,
-    Writer, WriterOptions,
+    Writer, WriterOptions, missing_values,
 };
 
 use super::{numbers_at, several_axes, times_at, view_of};
@@ -29,6 +31,8 @@ pub(super) struct Selected<'s> {
     /// The type of decoded values; `None` for stored ones.
     pub(super) decoded: Option<ElementType>,
     pub(super) progress: &'s dyn Progress,
+    /// Number of missing values among decoded ones.
+    pub(super) missing: &'s AtomicU64,
 }
 
 impl Selected<'_> {
@@ -54,7 +58,11 @@ impl Selected<'_> {
             part = part.isel(axis, start..extent.min(start + chunk))?;
         }
         let tensor = match self.decoded {
-            Some(dtype) => part.read_decoded_as(dtype)?,
+            Some(dtype) => {
+                let tensor = part.read_decoded_as(dtype)?;
+                self.missing.fetch_add(missing_values(&tensor), Ordering::Relaxed);
+                tensor
+            }
             None => part.read()?,
         };
         let bytes = tensor.bytes();

@@ -1,10 +1,11 @@
 //! Reads the values of a selection in row-major order, block by block, in bounded memory.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::Write;
 use std::ops::Range;
 
+use tercet_core::tensor::f16;
 use tercet_core::{ElementType, Progress, Tensor};
 
 use super::Select;
@@ -94,7 +95,7 @@ impl<'f> Blocks<'f> {
         Ok((part, (end - first) * self.row_len))
     }
 
-    /// Reads the block that starts with a value.
+    /// Reads the block that starts with a value; returns its number of values.
     fn read(&self, start: u64) -> Result<(Tensor, u64), Error> {
         let (part, len) = self.block(start)?;
         let tensor = match self.decoded {
@@ -102,6 +103,11 @@ impl<'f> Blocks<'f> {
             None => part.read()?,
         };
         Ok((tensor, len))
+    }
+
+    /// The number of missing values of a block; 0 if the values are stored ones.
+    fn missing(&self, tensor: &Tensor) -> u64 {
+        if self.decoded.is_some() { missing_values(tensor) } else { 0 }
     }
 }
 
@@ -148,13 +154,13 @@ impl<'f> Select<'f> {
     }
 
     /// Writes the values: row-major, little-endian, stored or decoded by the CF conventions. Blocks of the selection are
-    /// read one after another, so it may be larger than memory.
+    /// read one after another, so it may be larger than memory. Returns the number of missing values among decoded ones.
     pub fn write_values(
         &self,
         decode: bool,
         out: &mut dyn Write,
         progress: &dyn Progress,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         self.write_blocks(&Blocks::new(self, decode, self.block_bytes())?, out, progress)
     }
 
@@ -179,8 +185,8 @@ impl<'f> Select<'f> {
         blocks: &Blocks<'f>,
         out: &mut dyn Write,
         progress: &dyn Progress,
-    ) -> Result<(), Error> {
-        let mut start = 0;
+    ) -> Result<u64, Error> {
+        let (mut start, mut missing) = (0, 0);
         while start < blocks.len() {
             let (tensor, len) = blocks.read(start)?;
             let mut write = || -> Result<(), ErrorKind> {
@@ -191,8 +197,9 @@ impl<'f> Select<'f> {
             };
             write().map_err(|kind| self.dataset.file.error(kind))?;
             start += len;
+            missing += blocks.missing(&tensor);
         }
-        Ok(())
+        Ok(missing)
     }
 
     /// The values, stored or decoded by the CF conventions, read block by block when they are requested.
@@ -202,8 +209,30 @@ impl<'f> Select<'f> {
         progress: &'p dyn Progress,
     ) -> Result<LazyValues<'f, 'p>, Error> {
         let blocks = Blocks::new(self, decode, self.block_bytes())?;
-        Ok(LazyValues { blocks, progress, held: RefCell::default(), error: RefCell::default() })
+        let (held, counted, error) = Default::default();
+        Ok(LazyValues { blocks, progress, held, counted, error })
     }
+
+    /// Whether the values are read and written in several blocks.
+    pub fn is_large(&self) -> Result<bool, Error> {
+        let size = self.value_type(false)?.size() as u64;
+        let count = self.axes.iter().map(|slice| slice.count()).fold(size, u64::saturating_mul);
+        Ok(count > self.block_bytes())
+    }
+}
+
+/// The number of NaN in an array.
+pub fn missing_values(tensor: &Tensor) -> u64 {
+    let count = if let Some(values) = tensor.as_slice::<f64>() {
+        values.iter().filter(|value| value.is_nan()).count()
+    } else if let Some(values) = tensor.as_slice::<f32>() {
+        values.iter().filter(|value| value.is_nan()).count()
+    } else if let Some(values) = tensor.as_slice::<f16>() {
+        values.iter().filter(|value| value.is_nan()).count()
+    } else {
+        0
+    };
+    count as u64
 }
 
 /// Whether f64 rounds values of a type.
@@ -217,6 +246,8 @@ pub struct LazyValues<'f, 'p> {
     blocks: Blocks<'f>,
     progress: &'p dyn Progress,
     held: RefCell<Option<(Range<u64>, Tensor)>>,
+    /// End of the blocks whose missing values were counted, and their number.
+    counted: Cell<(u64, u64)>,
     error: RefCell<Option<Box<Error>>>,
 }
 
@@ -252,7 +283,16 @@ impl LazyValues<'_, '_> {
         self.progress.check().map_err(|cancelled| failed(cancelled.into()))?;
         let (tensor, len) = self.blocks.read(start)?;
         self.progress.advance(tensor.bytes().len() as u64);
+        let (end, missing) = self.counted.get();
+        if start >= end {
+            self.counted.set((start + len, missing + self.blocks.missing(&tensor)));
+        }
         Ok((start..start + len, tensor))
+    }
+
+    /// The number of missing values among decoded ones, if all values were requested in ascending order.
+    pub fn missing(&self) -> u64 {
+        self.counted.get().1
     }
 
     /// The error of a block that could not be read.
@@ -296,8 +336,8 @@ mod tests {
                 select.write_blocks(&blocks, &mut out, &NoProgress).unwrap();
                 assert!(out == expected.bytes(), "{decode} {block_bytes} {most}");
                 // Also in another order.
-                let (held, error) = Default::default();
-                let values = LazyValues { blocks, progress: &NoProgress, held, error };
+                let (held, counted, error) = Default::default();
+                let values = LazyValues { blocks, progress: &NoProgress, held, counted, error };
                 let size = expected.dtype().size().unwrap();
                 let bytes = |tensor: &Tensor, at: usize| tensor.bytes()[at * size..(at + 1) * size].to_vec();
                 for at in (0..values.blocks.len()).rev() {

@@ -104,7 +104,8 @@ impl Serialize for One<'_> {
             }
         }
         map.serialize_entry("elements", &results.elements)?;
-        map.serialize_entry("skipped", &results.skipped)?;
+        let skipped = if let Source::Lazy(values) = source { values.missing() } else { results.skipped };
+        map.serialize_entry("skipped", &skipped)?;
         if let Some(execution) = &results.execution {
             map.serialize_entry("read", &Read(execution))?;
         }

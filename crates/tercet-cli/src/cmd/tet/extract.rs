@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::Serialize;
 use tercet::convert::{ResultFormat, npy};
+use tercet::core::num::counted;
 use tercet::core::publish::PublishError;
 use tercet::core::{CommonError, Progress, Shape, escape};
 use tercet::tet::{self, Export, ReadOptions, Select};
@@ -60,6 +61,8 @@ struct ExtractJson<'a> {
     bytes: u64,
     /// Whether the values are decoded; else they are as stored.
     decoded: bool,
+    /// The number of missing values among decoded ones.
+    skipped: u64,
 }
 
 /// How a file is accessed.
@@ -111,8 +114,9 @@ fn stream(args: &Args, select: &Select<'_>, target: Target, out: &mut Ui) -> Res
             .ok_or_else(|| Failure::request(format!("{dtype} is not supported by NumPy")))?,
         _ => Vec::new(),
     };
-    // Stored values in their order are copied chunk by chunk; others are decoded or reversed in order.
-    let is_plain = !select.is_reversed() && (!args.decode || dataset.cf_encoding()?.is_empty());
+    // Stored values in their order are copied chunk by chunk; others are decoded or reversed in order. NaN is counted.
+    let is_unchanged = !args.decode || (dataset.cf_encoding()?.is_empty() && !dtype.is_float());
+    let is_plain = !select.is_reversed() && is_unchanged;
     let values = if is_plain {
         Values::Stored(dataset.export(&select.selection()?)?)
     } else {
@@ -120,27 +124,30 @@ fn stream(args: &Args, select: &Select<'_>, target: Target, out: &mut Ui) -> Res
     };
     let bytes = header.len() as u64 + shape.bytes(dtype.size()).unwrap_or(u64::MAX);
     let bar = out.bar("extracting", bytes);
-    match target.output {
+    let missing = match target.output {
         Output::Path(path) => {
             let mut atomic_file = atomic_file(&path, args.force.force)?;
-            values.write_to(&header, &mut atomic_file, &bar)?;
+            let missing = values.write_to(&header, &mut atomic_file, &bar)?;
             atomic_file.publish()?;
+            missing
         }
         Output::Stream(mut stream) => {
             if values.is_sequential() {
                 stream.write_all(&header).map_err(|error| stream_failure(&error))?;
-                values.stream(&mut stream, &bar).map_err(of_stream)?;
+                let missing = values.stream(&mut stream, &bar).map_err(of_stream)?;
                 stream.finish()?;
+                missing
             } else {
                 let mut spool = Spool::new()?;
-                values.write_to(&header, &mut spool, &bar)?;
+                let missing = values.write_to(&header, &mut spool, &bar)?;
                 spool.stream_to(stream)?;
+                missing
             }
         }
         Output::Stdout if values.is_sequential() => {
             let sink = out.bytes()?;
             sink.write_all(&header).map_err(|error| Failure::output(&error))?;
-            return values.stream(sink, &bar).map_err(of_stdout);
+            return values.stream(sink, &bar).map(drop).map_err(of_stdout);
         }
         Output::Stdout => {
             let mut spool = Spool::new()?;
@@ -148,16 +155,20 @@ fn stream(args: &Args, select: &Select<'_>, target: Target, out: &mut Ui) -> Res
             drop(bar);
             return spool.send(out);
         }
-    }
+    };
     drop(bar);
     let path = display_path(&args.output);
     if out.is_json() {
         let (dataset, dtype) = (dataset.name(), dtype.to_string());
-        return out.json(&ExtractJson { path, dataset, dtype, shape: &shape, bytes, decoded: args.decode });
+        let (decoded, skipped) = (args.decode, missing);
+        return out.json(&ExtractJson { path, dataset, dtype, shape: &shape, bytes, decoded, skipped });
     }
     let name = escape::name(dataset.name());
     let kind = if args.decode { "decoded" } else { "stored" };
-    out.summary(format_args!("{path}: {kind} values of `{name}`, {dtype} {shape}, {}", human_size(bytes)))
+    let missing =
+        if missing > 0 { format!(", {}", counted(missing, "missing value")) } else { String::new() };
+    let size = human_size(bytes);
+    out.summary(format_args!("{path}: {kind} values of `{name}`, {dtype} {shape}{missing}, {size}"))
 }
 
 /// The values to be written.
@@ -175,27 +186,27 @@ impl Values<'_> {
         }
     }
 
-    /// Writes the values in order.
-    fn stream(&self, out: &mut dyn Write, progress: &dyn Progress) -> Result<(), tet::Error> {
+    /// Writes the values in order. Returns the number of missing ones.
+    fn stream(&self, out: &mut dyn Write, progress: &dyn Progress) -> Result<u64, tet::Error> {
         match self {
-            Self::Stored(export) => export.stream(out, progress),
+            Self::Stored(export) => export.stream(out, progress).map(|()| 0),
             Self::Ordered { select, decode } => select.write_values(*decode, out, progress),
         }
     }
 
-    /// Writes header and values to a seekable output.
+    /// Writes header and values to a seekable output. Returns the number of missing values.
     fn write_to(
         &self,
         header: &[u8],
         out: &mut (impl Write + Seek),
         progress: &dyn Progress,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
         out.write_all(header).map_err(|error| match PublishError::recover(error) {
             Ok(error) => error.into(),
             Err(error) => Failure::io("cannot write the temporary file", &error),
         })?;
         let written = match self {
-            Self::Stored(export) => export.write_at(out, header.len() as u64, progress),
+            Self::Stored(export) => export.write_at(out, header.len() as u64, progress).map(|()| 0),
             Self::Ordered { .. } => self.stream(out, progress),
         };
         Ok(written?)

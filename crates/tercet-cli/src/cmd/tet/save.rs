@@ -200,7 +200,8 @@ pub(crate) fn describe(results: &Results) -> String {
         text = format!("{text}, {dtype}{shape}");
     }
     if results.skipped > 0 {
-        text = format!("{text}, {} skipped", counted(results.skipped, "missing value"));
+        let skipped = if names.is_empty() { "" } else { " skipped" };
+        text = format!("{text}, {}{skipped}", counted(results.skipped, "missing value"));
     }
     text
 }

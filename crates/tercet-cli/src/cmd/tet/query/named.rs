@@ -53,6 +53,13 @@ pub(super) fn run(
         let written = written.map(|file| json!({ "path": file.path, "bytes": file.bytes }));
         return Ok(out.json(&json!({ "dataset": query.dataset(), "written": written }))?);
     }
+    if let (true, Some(select)) = (target.is_some() && !is_explained, request.to_select())
+        && select.is_large()?
+        && let Some(target) = target
+    {
+        drop(bar);
+        return Ok(target.save_selection(&select, false, out)?);
+    }
     let results = request.results(&bar)?;
     drop(bar);
     warn(&results, out)?;
