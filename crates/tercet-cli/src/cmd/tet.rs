@@ -30,6 +30,7 @@ mod result_text;
 mod save;
 mod selection;
 pub(crate) mod set;
+pub(crate) mod transform;
 pub(crate) mod unset;
 pub(crate) mod verify;
 mod written;
@@ -116,6 +117,12 @@ pub(crate) enum Verb {
     Argmin(compute::Args),
     /// Find the coordinates of the maximum over axes
     Argmax(compute::Args),
+    /// Transform a dataset: anomalies, standard scores, normalization
+    Transform(transform::Args),
+    /// Compute the covariance matrix of variables over observations
+    Covariance(transform::MatrixArgs),
+    /// Compute the correlation matrix of variables over observations
+    Correlation(transform::MatrixArgs),
     /// Run a query: reductions, slices, transforms
     ///
     /// A query is a JSON or TOML document with a dataset, a selection and an operation.
@@ -159,6 +166,9 @@ impl Verb {
             Self::Argmax(args) => compute::run(args, Op::ArgMax, out),
             Self::Quantile(args) => compute::quantile(args, out),
             Self::Histogram(args) => compute::histogram(args, out),
+            Self::Transform(args) => transform::run(args, out),
+            Self::Covariance(args) => transform::matrix(args, Op::Covariance, out),
+            Self::Correlation(args) => transform::matrix(args, Op::Correlation, out),
             Self::Query(args) => query::run(args, out),
             Self::Qhist(args) => qhist::run(args, out),
         }

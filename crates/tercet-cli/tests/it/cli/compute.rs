@@ -61,6 +61,14 @@ fn text(dir: &TestDir, args: &str) -> String {
     output.stdout
 }
 
+/// The numbers of nested lists; `None` for null.
+fn flattened(values: &Value) -> Vec<Option<f64>> {
+    match values {
+        Value::Array(list) => list.iter().flat_map(flattened).collect(),
+        other => vec![other.as_f64()],
+    }
+}
+
 fn parsed(dir: &TestDir, args: &str) -> Value {
     serde_json::from_str(&text(dir, &format!("{args} --json"))).unwrap()
 }
@@ -145,6 +153,12 @@ fn an_unknown_dataset_is_8() {
         ("median f.tet t --weights cos(lat)", "`median` has no weights"),
         ("mean f.tet t --over time --weights cos(lat)", "weights need an axis that is reduced"),
         ("mean f.tet t --ops maximum", "unknown operation `maximum`"),
+        ("count f.tet n --ops null_count", "`null_count` needs a fill value, but the dataset has none"),
+        (
+            "count f.tet n --ops null_count",
+            "hint: count the missing values with a filter, `value is missing`",
+        ),
+        ("covariance f.tet t --over time", "covariances need 2 axes, one of them reduced"),
         ("mean f.tet t --sel lat=~55 --tolerance 2", "no label near `55`"),
         ("mean f.tet t -o m.nc", "cannot write .nc files"),
         ("mean f.tet t -o f.tet --force", "input and output are the same file"),
@@ -171,6 +185,126 @@ fn text_has_units_labels_and_skipped_values() {
     assert_snapshot!("compute_level", text(&dir, "max f.tet t --over lon --sel lat=0"));
     assert_snapshot!("compute_histogram", text(&dir, "histogram f.tet t --bins 3"));
     assert_snapshot!("compute_months", text(&dir, "mean f.tet t --group-by time.month --over lat,lon"));
+}
+
+#[test]
+fn a_chunk_that_one_operation_reads_is_not_answered_by_statistics() {
+    let dir = fields();
+    let read = |args: &str| {
+        let results = parsed(&dir, args);
+        let read = &results[0]["read"];
+        let numbers = ["chunks", "chunks_by_statistics"].map(|key| read[key].as_u64().unwrap());
+        assert_eq!(read["bytes"].as_u64().unwrap() > 0, numbers[0] > 0, "{args}: {read}");
+        numbers
+    };
+    // Missing values are only counted by statistics if they are NaN: the mean reads the values.
+    assert_eq!(read("mean f.tet t --ops any_nan"), [4, 0]);
+    assert_eq!(read("max f.tet n --ops any_nan"), [0, 1]);
+    assert_eq!(read("max f.tet n --ops median"), [1, 0]);
+    assert_eq!(read("max f.tet n --ops any_nan --no-stats"), [1, 0]);
+}
+
+#[test]
+fn transforms_and_matrices_are_those_of_documents() {
+    let dir = fields();
+    let centered = parsed(&dir, "transform f.tet n center");
+    assert_eq!((&centered["values"], &centered["skipped"]), (&json!([-1.0, null, 1.0]), &json!(1)));
+    let filtered = ["transform", "f.tet", "a", "l1", "--where", "value < 3", "--json"];
+    let filtered: Value = serde_json::from_str(&tet(&dir, &filtered).stdout).unwrap();
+    let third = f64::from(1.0f32 / 3.0);
+    assert_eq!(filtered["values"][0].as_f64().map(|value| (value - third).abs() < 1e-7), Some(true));
+    assert_eq!((&filtered["values"][2], &filtered["values"][3]), (&Value::Null, &Value::Null));
+    let query = r#"{"dataset":"t","transform":{"method":"zscore","axis":"time"}}"#;
+    let document = tet(&dir, &["query", query, "-t", "f.tet", "-x", "--json"]);
+    assert_eq!(text(&dir, "transform f.tet t zscore --over time --json"), document.stdout);
+    // Packed values are decoded, as `extract` does; with `--raw` the integers are used.
+    text(&dir, "extract f.tet t --decode -o x.tet");
+    let filter = ["--over", "lat,lon", "--where", "value > 252"];
+    let part = ["--isel", "lat=1", "--isel", "lon=1:"];
+    for method in ["center", "zscore", "minmax", "softmax", "l1"] {
+        for more in [&[][..], &filter[..2], &filter, &part] {
+            let transform = |file: &str| {
+                let args = [&["transform", file, "t", method, "--json"], more].concat();
+                let result = tet(&dir, &args);
+                assert_eq!(result.code, Some(0), "{args:?}: {}", result.stderr);
+                serde_json::from_str::<Value>(&result.stdout).unwrap()
+            };
+            let (packed, decoded) = (transform("f.tet"), transform("x.tet"));
+            for key in ["dtype", "dims", "coords", "shape", "elements", "skipped", "units"] {
+                assert_eq!(packed[key], decoded[key], "{method} {more:?} {key}");
+            }
+            let close = |(a, b): (&Option<f64>, &Option<f64>)| match (a, b) {
+                (Some(a), Some(b)) => (a - b).abs() < 1e-12,
+                (a, b) => a == b,
+            };
+            let (packed, decoded) = (flattened(&packed["values"]), flattened(&decoded["values"]));
+            let is_same = packed.len() == decoded.len() && packed.iter().zip(&decoded).all(close);
+            assert!(is_same, "{method} {more:?}: {packed:?} {decoded:?}");
+        }
+    }
+    let raw = parsed(&dir, "transform f.tet t center --over time --sel lat=60 --raw");
+    assert_eq!((&raw["values"][0], &raw["dtype"]), (&json!([-6.0, -6.0, -6.0, -6.0]), &json!("float64")));
+    let line = text(&dir, "transform f.tet t center --over time -o c.tet");
+    assert!(line.starts_with("c.tet: transform of `t`, float64 2×3×4, 3 missing values skipped, "), "{line}");
+    let file = File::open(dir.path("c.tet")).unwrap();
+    let centered = file.dataset("t").unwrap();
+    assert!(!centered.info().unwrap().attrs.contains_key("scale_factor"));
+    // Also in the file that a document names.
+    let query = r#"{"dataset":"t","transform":{"method":"center","axis":"time"},
+        "write":{"target":"sidecar","path":"w.tet"}}"#;
+    assert_eq!(tet(&dir, &["query", query, "-t", "f.tet", "-x"]).code, Some(0));
+    let written = File::open(dir.path("w.tet")).unwrap();
+    let written = written.dataset("t-center").unwrap();
+    assert!(!written.info().unwrap().attrs.contains_key("_FillValue"));
+    assert!(written.read_all().unwrap().bytes() == centered.read_all().unwrap().bytes());
+    // The reference implementation transforms stored floats only.
+    let query = r#"{"dataset":"t","transform":{"method":"center","axis":"time"}}"#;
+    let refused = tet(&dir, &["query", query, "-t", "f.tet", "-x", "--format", "reference"]);
+    assert_eq!(refused.code, Some(8));
+    assert!(refused.stderr.contains("needs a dataset of type `f16`, `f32` or `f64`"), "{}", refused.stderr);
+
+    let dir = TestDir::with_weather();
+    for verb in ["covariance", "correlation"] {
+        let query = format!(r#"{{"dataset":"t2m","{verb}":"time"}}"#);
+        let document = tet(&dir, &["query", &query, "-t", "weather.tet", "-x", "--json"]);
+        let args = format!("{verb} weather.tet t2m --over time");
+        assert_eq!(text(&dir, &format!("{args} --json")), document.stdout);
+        let table = text(&dir, &args);
+        assert!(table.starts_with(verb) && table.contains("station_2"), "{table}");
+    }
+}
+
+/// A query without an operation writes its selection block by block, as `extract` does.
+#[test]
+fn selections_of_documents_may_be_larger_than_memory() {
+    let dir = TestDir::new();
+    let mut layout = Layout::new();
+    let a = layout.dataset("a", DType::F32, [300, 1000], [10, 1000]).unwrap();
+    layout.dims(a, ["y", "x"]).unwrap();
+    let mut writer = Writer::create(dir.path("a.tet"), layout, WriterOptions::new()).unwrap();
+    let values: Vec<f32> = (0..300_000u32).map(|n| n as f32).collect();
+    writer.array(a, TensorView::from_slice(&[300, 1000], &values).unwrap()).unwrap();
+    writer.finish().unwrap();
+    let query = r#"{"dataset":"a","selection":["::-1","1:"]}"#;
+    for name in ["x.npy", "x.tet", "x.csv", "x.json"] {
+        let written = ["query", query, "-t", "a.tet", "-x", "--max-memory", "256KiB", "-o", name];
+        let output = tet(&dir, &written);
+        assert_eq!(output.code, Some(0), "{name}: {}", output.stderr);
+        let output = dir.tet(&format!("extract a.tet a -s ::-1,1: -o extracted-{name}"));
+        assert_eq!(output.code, Some(0), "{name}: {}", output.stderr);
+        let values = |name: String| {
+            if !name.ends_with(".tet") {
+                return dir.read(&name);
+            }
+            let file = File::open(dir.path(&name)).unwrap();
+            file.dataset("a").unwrap().read_all().unwrap().bytes().to_vec()
+        };
+        assert!(values(name.to_owned()) == values(format!("extracted-{name}")), "{name}");
+    }
+    // Filtered values are computed.
+    let filtered = r#"{"dataset":"a","filter":{"gt":5}}"#;
+    let written = ["query", filtered, "-t", "a.tet", "-x", "--max-memory", "256KiB", "-o", "y.npy"];
+    assert_eq!(tet(&dir, &written).code, Some(6));
 }
 
 #[test]
@@ -321,6 +455,20 @@ fn extract_decodes_on_request() {
         String::from_utf8(dir.read("decoded.csv")).unwrap(),
         "lon,value\n0,252\n90,NaN\n180,NaN\n270,253.5\n"
     );
+    // Every format states how many values are missing.
+    for name in ["n.csv", "n.json", "n.tet", "n.npy", "n.raw"] {
+        let line = text(&dir, &format!("extract f.tet t --decode -o {name}"));
+        assert!(line.contains(", 3 missing values, "), "{name}: {line}");
+        let json = parsed(&dir, &format!("extract f.tet t --decode -o {name} --force"));
+        assert_eq!(json.get("result").unwrap_or(&json)["skipped"], 3, "{name}");
+        let line = text(&dir, &format!("extract f.tet t -o {name} --force"));
+        assert!(!line.contains("missing"), "{name}: {line}");
+    }
+    text(&dir, "extract f.tet t --decode -o n.json --force");
+    let json: Value = serde_json::from_slice(&dir.read("n.json")).unwrap();
+    assert_eq!((&json["skipped"], &json["elements"]), (&json!(3), &json!(24)));
+    let line = text(&dir, "extract f.tet n --decode -o n.npy --force");
+    assert!(line.contains(", 1 missing value, "), "{line}");
     text(&dir, "extract f.tet t --sel lat=60..0 --decode -o part.tet");
     let file = File::open(dir.path("part.tet")).unwrap();
     let t = file.dataset("t").unwrap();

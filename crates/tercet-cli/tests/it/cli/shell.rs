@@ -14,9 +14,20 @@ fn every_program_has_help() {
     assert_snapshot!("help_repair", dir.tet("repair --help").snapshot());
     assert_snapshot!("help_query", dir.tet("query --help").snapshot());
     assert_snapshot!("help_qhist", dir.tet("qhist --help").snapshot());
-    for verb in
-        ["append", "set", "unset", "rename", "copy", "merge", "extract", "mean", "quantile", "histogram"]
-    {
+    for verb in [
+        "append",
+        "set",
+        "unset",
+        "rename",
+        "copy",
+        "merge",
+        "extract",
+        "mean",
+        "quantile",
+        "histogram",
+        "transform",
+        "covariance",
+    ] {
         assert_snapshot!(format!("help_tet_{verb}"), dir.tet(&format!("{verb} --help")).snapshot());
     }
     assert_snapshot!("help_tgm", dir.tgm("--help").snapshot());
