@@ -15,6 +15,7 @@ import numpy as np
 
 from array_check import Check
 
+SECOND_ORDER = ["grid_second_order", "grid_second_order_no_SPD", "grid_second_order_SPD1", "grid_second_order_SPD3"]
 PACKINGS = ["grid_simple", "grid_complex", "grid_complex_spatial_differencing", "grid_ccsds", "grid_jpeg", "grid_png", "grid_ieee"]
 GRIDS = ["regular_ll", "regular_gg", "reduced_gg", "reduced_ll"]
 
@@ -100,9 +101,10 @@ def same_longitudes(found, expected, what):
 
 
 def packings(check, directory):
-    cases = itertools.product([1, 2], GRIDS, PACKINGS, [False, True], ["smooth", "constant", "tiny", "large"])
+    cases = itertools.product([1, 2], GRIDS, PACKINGS + SECOND_ORDER, [False, True], ["smooth", "constant", "tiny", "large"])
     for edition, grid, packing, bitmap, kind in cases:
-        if edition == 1 and packing != "grid_simple":
+        # Edition 2 has complex packing in place of second-order packing.
+        if packing not in (["grid_simple", "grid_ieee", *SECOND_ORDER] if edition == 1 else PACKINGS):
             continue
         if kind != "smooth" and grid != "regular_ll":
             continue
@@ -126,7 +128,9 @@ def packings(check, directory):
                     eccodes.codes_set(message, "bitsPerValue", bits)
                 eccodes.codes_set_values(message, data)
                 eccodes.codes_set(message, "packingType", packing)
-                if packing != "grid_ieee" and eccodes.codes_get(message, "bitsPerValue") != bits:
+                if packing in SECOND_ORDER and kind != "constant":
+                    assert eccodes.codes_get(message, "packingType") == packing, (packing, eccodes.codes_get(message, "packingType"))
+                elif packing != "grid_ieee" and eccodes.codes_get(message, "bitsPerValue") != bits:
                     eccodes.codes_set(message, "bitsPerValue", bits)
                     eccodes.codes_set_values(message, data)
                 put(message, path, "wb")
@@ -152,6 +156,121 @@ def packings(check, directory):
                     same_longitudes(np.tile(found["longitude"], found["latitude"].size), points[1], "points")
 
             check.case(name, run)
+
+
+def sections(data):
+    """The starts of the sections of a message of edition 1 without a bitmap, and its end."""
+    starts = [8]
+    for _ in range(3):
+        starts.append(starts[-1] + int.from_bytes(data[starts[-1]:starts[-1] + 3], "big"))
+    return starts
+
+
+def with_section4(data, section):
+    """A message of edition 1 with another data section; the length of the section is set."""
+    start = sections(data)[2]
+    section = bytes(section) + bytes(len(section) % 2)
+    message = bytearray(data[:start] + len(section).to_bytes(3, "big") + section[3:] + b"7777")
+    message[4:7] = len(message).to_bytes(3, "big")
+    return bytes(message)
+
+
+def bits(numbers, width):
+    """Numbers of a width, filled up to whole bytes."""
+    text = "".join(f"{number:0{width}b}" for number in numbers) if width else ""
+    return bytes(int(text[at:at + 8].ljust(8, "0"), 2) for at in range(0, len(text), 8))
+
+
+def second_order(check, directory):
+    """Forms of second-order packing that ecCodes reads but does not write, and data that are refused."""
+    def written(name, grid="regular_ll", edit=None, packing="grid_second_order", bitmap=False):
+        path = directory / f"second_order_{name}.grib"
+        message = handle(1, grid)
+        data = field(eccodes.codes_get(message, "numberOfDataPoints"), 5)
+        if bitmap:
+            eccodes.codes_set_key_vals(message, "bitmapPresent=1,missingValue=1e34")
+            data[::5] = 1e34
+        eccodes.codes_set_values(message, data)
+        eccodes.codes_set(message, "packingType", packing)
+        put(message, path, "wb")
+        eccodes.codes_release(message)
+        if edit:
+            path.write_bytes(edit(path.read_bytes()))
+        return path
+
+    def same_values(path):
+        def run():
+            [(values, step, _, _)] = decoded(path)
+            found = ours(check, path, directory)
+            [array] = [array for name, array in found.items() if array.size == values.size and "itude" not in name]
+            compare(array, values, 0, path.name)
+
+        return run
+
+    def flagged(set_flags):
+        def edit(data):
+            data = bytearray(data)
+            # The bitmap is a section too.
+            start = sections(data)[3 if data[15] & 0x40 else 2]
+            set_flags(data, start)
+            return bytes(data)
+
+        return edit
+
+    def alternating(data, start):
+        data[start + 13] |= 0x04
+
+    for bitmap in [False, True]:
+        path = written(f"alternating_{bitmap}", edit=flagged(alternating), bitmap=bitmap)
+        check.case(f"second order: alternating rows{' bitmap' if bitmap else ''}", same_values(path))
+
+    def turned(grid, bitmap):
+        """ecCodes crashes with alternating rows of Gaussian grids: its values of the other message, with every second row reversed."""
+        def run():
+            plain = written("plain", grid, bitmap=bitmap)
+            path = written("turned", grid, flagged(alternating), bitmap=bitmap)
+            [(values, _, _, points)] = decoded(plain)
+            starts = np.flatnonzero(np.diff(points[0], prepend=np.nan))
+            rows = [row[::-1] if number % 2 else row for number, row in enumerate(np.split(values, starts[1:]))]
+            found = ours(check, path, directory)
+            [array] = [array for name, array in found.items() if array.size == values.size and "itude" not in name]
+            compare(array, np.concatenate(rows), 0, path.name)
+
+        return run
+
+    for grid, bitmap in itertools.product(["regular_gg", "reduced_gg"], [False, True]):
+        check.case(f"second order: alternating rows, {grid}{' bitmap' if bitmap else ''}", turned(grid, bitmap))
+
+    rng = np.random.default_rng(4)
+    lengths = [30, 1, 99, 200, 300]
+    starts = np.concatenate([[1] + [0] * (length - 1) for length in lengths])
+    for name, widths in [("general", [4, 0, 11, 7, 1]), ("constant width", [9] * 5)]:
+        def edit(data):
+            """Groups that a secondary bitmap marks."""
+            old = data[sections(data)[2]:]
+            flags = 0x20 | (0x10 if name == "general" else 0)
+            given = bytes(widths if name == "general" else widths[:1])
+            references = bits(rng.integers(0, 1 << 13, 5), 13)
+            bitmap = bits(starts, 1)
+            values = "".join(f"{rng.integers(0, 1 << width):0{width}b}" for width, length in zip(widths, lengths) if width for _ in range(length))
+            values = bits([int(bit) for bit in values], 1)
+            first = 22 + len(given) + len(bitmap)
+            head = bytes([0, 0, 0, 0x50]) + old[4:10] + bytes([13]) + first.to_bytes(2, "big") + bytes([flags])
+            head += (first + len(references)).to_bytes(2, "big") + (5).to_bytes(2, "big") + (630).to_bytes(2, "big") + bytes(1)
+            return with_section4(data, head + given + bitmap + references + values)
+
+        path = written(name.replace(" ", "_"), edit=edit, packing="grid_simple")
+        check.case(f"second order: {name}", same_values(path))
+
+    def matrix(data, start):
+        data[start + 3] |= 0x10
+
+    def row_by_row(data, start):
+        data[start + 13] = 0x10
+
+    for name, packing, flag in [("matrix", "grid_simple", matrix), ("row by row", "grid_second_order", row_by_row)]:
+        path = written(name.replace(" ", "_"), edit=flagged(flag), packing=packing)
+        check.case(f"second order: {name} is refused", lambda path=path: check.convert(path, directory / "out.tet", "-f", code=4))
 
 
 def scanning(check, directory):
@@ -457,7 +576,7 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
     check = Check(args.tercet)
-    stages = [packings, scanning, cubes, mixed, names, output, round_trips, hostile, real]
+    stages = [packings, second_order, scanning, cubes, mixed, names, output, round_trips, hostile, real]
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(args.keep or temporary)
         for stage in stages:

@@ -8,7 +8,7 @@
 //! | `message` | messages of a file and their sections |
 //! | `product`, `parameter`, `level` | what a field is: parameter, time, level, member |
 //! | `grid` | grids and coordinates |
-//! | `unpack` | packings |
+//! | `unpack`, `second_order` | packings |
 //! | `cube` | fields stacked to variables |
 //! | `describe`, `write` | variables as fields of a GRIB 2 file |
 
@@ -20,6 +20,7 @@ mod message;
 mod octets;
 mod parameter;
 mod product;
+mod second_order;
 #[cfg(test)]
 mod tests;
 mod unpack;

@@ -264,6 +264,23 @@ impl Grid {
         rows
     }
 
+    /// Reverses every second row of the points of a message.
+    pub(super) fn turn_rows<T>(&self, mut points: &mut [T]) {
+        if let GridKind::ReducedLatLon(rows) | GridKind::ReducedGaussian(_, rows) = &self.kind {
+            for (number, len) in rows.iter().enumerate() {
+                let len = usize::try_from(*len).unwrap_or(usize::MAX).min(points.len());
+                let (row, rest) = std::mem::take(&mut points).split_at_mut(len);
+                if number % 2 == 1 {
+                    row.reverse();
+                }
+                points = rest;
+            }
+            return;
+        }
+        let len = if self.scan.columns { self.nj } else { self.ni };
+        points.chunks_mut(fit(len).max(1)).skip(1).step_by(2).for_each(<[T]>::reverse);
+    }
+
     /// Latitudes of the rows, in their order; `None` if the grid has none.
     pub(super) fn row_latitudes(&self) -> Option<Vec<f64>> {
         match &self.kind {
@@ -448,6 +465,16 @@ mod tests {
         assert_eq!(grid(columns).rows(vec![1, 4, 2, 5, 3, 6]), [1, 2, 3, 4, 5, 6]);
         let alternating = Scan { alternating: true, ..Scan::default() };
         assert_eq!(grid(alternating).rows(vec![1, 2, 3, 6, 5, 4]), [1, 2, 3, 4, 5, 6]);
+        let mut points = [1, 2, 3, 6, 5, 4];
+        grid(Scan::default()).turn_rows(&mut points);
+        assert_eq!(points, [1, 2, 3, 4, 5, 6]);
+        let mut points = [1, 4, 5, 2, 3, 6];
+        grid(columns).turn_rows(&mut points);
+        assert_eq!(points, [1, 4, 2, 5, 3, 6]);
+        let reduced = Grid { kind: GridKind::ReducedLatLon(vec![1, 3, 2]), ..grid(Scan::default()) };
+        let mut points = [1, 4, 3, 2, 5, 6];
+        reduced.turn_rows(&mut points);
+        assert_eq!(points, [1, 2, 3, 4, 5, 6]);
         assert!(Scan::new(0x30).is_err() && Scan::new(0x08).is_err() && Scan::new(0xc0).is_ok());
     }
 }

@@ -15,6 +15,7 @@ use tercet_core::{ByteSource, Limits, SourceError, Span};
 use super::grid::Grid;
 use super::octets::{Fault, Octets};
 use super::product::{Mars, Product};
+use super::second_order::SecondOrder;
 use super::unpack::{Packing, Scale};
 use crate::{Error, ErrorKind};
 
@@ -227,28 +228,48 @@ impl Messages {
             bitmap = Some(message.bitmap(at + 6, len.saturating_sub(6), points)?);
             at += len.max(6);
         }
-        let head = message.bytes(at, 11)?;
+        let head = message.bytes(at, 12)?;
         let octets = Octets::new(4, &head);
         let kind = octets.u8(4)? >> 4;
+        let (is_second_order, is_integer, has_flags) =
+            (kind & 0b0100 != 0, kind & 0b0010 != 0, kind & 0b0001 != 0);
         if kind & 0b1000 != 0 {
             return Err(Fault::Unsupported("spherical harmonics".to_owned()).into());
-        }
-        if kind & 0b0100 != 0 {
-            return Err(Fault::Unsupported("second-order packing of GRIB 1".to_owned()).into());
         }
         // The length of a long message is rounded; the section ends where the message does.
         let declared = octets.unsigned(1, 3)?;
         let end = if declared < 120 { message.total - 4 } else { at.saturating_add(declared) };
         let end = if end > message.total - 4 { message.total - 4 } else { end };
-        let data = message.span(at + 11, end.checked_sub(at + 11))?;
-        let short = |value: i64| i32::try_from(value).unwrap_or(0);
-        let scale = Scale {
-            reference: octets.ibm(7)?,
-            binary: short(octets.signed(5, 2)?),
-            decimal: short(section.signed(27, 2)?),
-            bits: octets.u8(11)?.into(),
+        let scale = || -> Result<Scale, Fault> {
+            let short = |value: i64| i32::try_from(value).unwrap_or(0);
+            let scale = Scale {
+                reference: octets.ibm(7)?,
+                binary: short(octets.signed(5, 2)?),
+                decimal: short(section.signed(27, 2)?),
+                bits: octets.u8(11)?.into(),
+            };
+            scale.checked()
         };
-        let packing = Packing::Simple(scale.checked()?);
+        // The octets of the section before the values.
+        let (packing, skipped) = if is_second_order {
+            let head = message.bytes(at, SecondOrder::HEAD.min(message.total - at))?;
+            (Packing::SecondOrder(scale()?, SecondOrder::edition1(Octets::new(4, &head))?), 0)
+        } else if is_integer && has_flags {
+            // IEEE floats, by the convention of ecCodes.
+            let octets_of = match octets.u8(12)? {
+                1 => 4,
+                2 => 8,
+                precision => {
+                    return Err(Fault::Unsupported(format!("IEEE floats of precision {precision}")).into());
+                }
+            };
+            (Packing::Ieee(octets_of), 12)
+        } else if has_flags {
+            return Err(Fault::Unsupported("a matrix of values at each point".to_owned()).into());
+        } else {
+            (Packing::Simple(scale()?), 11)
+        };
+        let data = message.span(at + skipped, end.checked_sub(at + skipped))?;
         let values = if bitmap.is_some() { None } else { Some(points) };
         self.fields.push(Field {
             message: self.count,
@@ -355,12 +376,18 @@ impl Messages {
         let grid = &self.grids[field.grid];
         let points = usize::try_from(grid.points).unwrap_or(usize::MAX);
         let data = read(field.data)?;
+        let rows = |mut points: Vec<f64>| {
+            if field.packing.is_alternating() {
+                grid.turn_rows(&mut points);
+            }
+            grid.rows(points)
+        };
         let Some(span) = field.bitmap else {
             if field.values.is_some_and(|values| values != grid.points) && field.packing.bits() > 0 {
                 let values = field.values.unwrap_or(0);
                 return Err(faulty(Fault::Malformed(format!("{values} values for {points} points"))));
             }
-            return Ok(grid.rows(field.packing.decode(&data, points).map_err(faulty)?));
+            return Ok(rows(field.packing.decode(&data, points).map_err(faulty)?));
         };
         let bitmap = read(span)?;
         let is_set = |point: usize| bitmap[point / 8] >> (7 - point % 8) & 1 == 1;
@@ -374,7 +401,7 @@ impl Messages {
         let stored = field.packing.decode(&data, present).map_err(faulty)?;
         let mut stored = stored.into_iter();
         let next = |point: usize| if is_set(point) { stored.next().unwrap_or(f64::NAN) } else { f64::NAN };
-        Ok(grid.rows((0..points).map(next).collect()))
+        Ok(rows((0..points).map(next).collect()))
     }
 }
 

@@ -302,3 +302,57 @@ fn local_parameters_keep_the_versions_of_their_tables() {
         open_source(Arc::new(MemorySource::new("a.grib", file_bytes(None, GribPacking::Auto)))).unwrap();
     assert!(plain.header().variables.iter().all(|variable| variable.attr("GRIB_tablesVersion").is_none()));
 }
+
+/// A message of edition 1 with four points, and the flags and the octets from 11 on of its data section.
+fn edition1(flags: u8, tail: &[u8]) -> Vec<u8> {
+    let mut product = vec![0, 0, 28, 128, 98, 1, 255, 0x80, 130, 100, 1, 0xf4, 24, 1, 1, 0, 0, 1];
+    product.resize(24, 0);
+    product.extend([21, 0, 0, 0]);
+    let mut grid = vec![0, 0, 32, 0, 255, 0, 0, 2, 0, 2, 0, 0x27, 0x10, 0, 0, 0, 0x80];
+    grid.extend([0, 0x23, 0x28, 0, 3, 0xe8, 3, 0xe8, 3, 0xe8, 0, 0, 0, 0, 0]);
+    let mut data = vec![0, 0, u8::try_from(10 + tail.len()).unwrap(), flags, 0, 0, 0x41, 0x10, 0, 0];
+    data.extend(tail);
+    let total = u8::try_from(8 + product.len() + grid.len() + data.len() + 4).unwrap();
+    let head = [b"GRIB".as_slice(), &[0, 0, total, 1]].concat();
+    [head, product, grid, data, b"7777".to_vec()].concat()
+}
+
+#[test]
+fn flags_distinguish_the_packings_of_edition_1() {
+    let open =
+        |flags: u8, tail: &[u8]| open_source(Arc::new(MemorySource::new("a.grib", edition1(flags, tail))));
+    let values = |flags: u8, tail: &[u8]| -> Vec<f64> {
+        let source = open(flags, tail).unwrap();
+        let number = source.header().variables.iter().position(|variable| variable.shape == [2, 2]).unwrap();
+        let tensor = read_all(&*source, number).unwrap();
+        match tensor.dtype() {
+            DType::F32 => {
+                tensor.bytes().as_chunks().0.iter().map(|four| f32::from_le_bytes(*four).into()).collect()
+            }
+            _ => tensor.bytes().as_chunks().0.iter().map(|eight| f64::from_le_bytes(*eight)).collect(),
+        }
+    };
+    let expected = [250.25, -1.5, 3.0, 1e-3];
+    let wide: Vec<u8> = expected.iter().flat_map(|value: &f64| value.to_be_bytes()).collect();
+    assert_eq!(values(0x30, &[&[64, 2], &wide[..]].concat()), expected);
+    let narrow: Vec<u8> = expected.iter().flat_map(|value| (*value as f32).to_be_bytes()).collect();
+    assert_eq!(
+        values(0x30, &[&[32, 1], &narrow[..]].concat()),
+        expected.map(|value| f64::from(value as f32))
+    );
+    // Integers of 8 bits, above 1; also if the values were integers.
+    assert_eq!(values(0, &[8, 0, 1, 2, 3]), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(values(0x20, &[8, 0, 1, 2, 3]), [1.0, 2.0, 3.0, 4.0]);
+    // One group of second-order packing: first value 5 of 8 bits, others of 4.
+    let mut second = vec![8, 0, 0, 0x18, 0, 0, 0, 1, 0, 4, 0, 8, 8, 0, 0];
+    second.extend([4, 4, 5, 0x01, 0x23]);
+    assert_eq!(values(0x40, &second), [6.0, 7.0, 8.0, 9.0]);
+    // Alternating rows.
+    second[3] |= 0x04;
+    assert_eq!(values(0x50, &second), [6.0, 7.0, 9.0, 8.0]);
+    for (flags, tail) in
+        [(0x10, &[8, 0, 1, 2, 3][..]), (0x30, &[64, 3, 0, 0, 0, 0]), (0x80, &[8, 0, 1, 2, 3])]
+    {
+        assert!(open(flags, tail).is_err(), "{flags:#04x}");
+    }
+}

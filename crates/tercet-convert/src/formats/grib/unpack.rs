@@ -11,10 +11,13 @@
 //! | 5.4 | IEEE floats instead |
 //! | 5.40, 5.41 | the pixels of a JPEG 2000 or PNG image |
 //! | 5.42 | CCSDS (szip) |
+//!
+//! Second-order packing of GRIB 1 is in `second_order`.
 
 use tercet_codec::bytes::szip::{self, Szip};
 
 use super::octets::{Bits, Fault, Octets, sign_magnitude};
+use super::second_order::SecondOrder;
 
 /// How integers become values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +34,7 @@ pub(super) struct Scale {
 pub(super) enum Packing {
     Simple(Scale),
     Complex(Scale, Groups),
+    SecondOrder(Scale, SecondOrder),
     Ccsds(Scale, Szip),
     Jpeg2000(Scale),
     Png(Scale),
@@ -56,7 +60,7 @@ pub(super) struct Groups {
 }
 
 /// Widest integers. The format allows more, but no writer uses them.
-const MAX_BITS: u32 = 57;
+pub(super) const MAX_BITS: u32 = 57;
 
 impl Scale {
     fn edition2(section: Octets<'_>) -> Result<Self, Fault> {
@@ -85,7 +89,7 @@ impl Scale {
 
     /// The values of integers.
     #[expect(clippy::cast_precision_loss, reason = "the formula of the format is one of doubles")]
-    fn values(&self, integers: impl Iterator<Item = i64>) -> Vec<f64> {
+    pub(super) fn values(&self, integers: impl Iterator<Item = i64>) -> Vec<f64> {
         let (binary, tenth) = (2f64.powi(self.binary), self.tenth());
         integers.map(|integer| (integer as f64 * binary + self.reference) * tenth).collect()
     }
@@ -135,6 +139,7 @@ impl Packing {
             Self::Simple(_) => "grid_simple",
             Self::Complex(_, groups) if groups.order > 0 => "grid_complex_spatial_differencing",
             Self::Complex(..) => "grid_complex",
+            Self::SecondOrder(..) => "grid_second_order",
             Self::Ccsds(..) => "grid_ccsds",
             Self::Jpeg2000(_) => "grid_jpeg",
             Self::Png(_) => "grid_png",
@@ -146,6 +151,7 @@ impl Packing {
         match self {
             Self::Simple(scale)
             | Self::Complex(scale, _)
+            | Self::SecondOrder(scale, _)
             | Self::Ccsds(scale, _)
             | Self::Jpeg2000(scale)
             | Self::Png(scale) => Some(*scale),
@@ -166,10 +172,17 @@ impl Packing {
         matches!(self, Self::Complex(_, groups) if groups.missing > 0)
     }
 
+    /// Whether every second row runs in the opposite direction.
+    pub(super) fn is_alternating(&self) -> bool {
+        matches!(self, Self::SecondOrder(_, second_order) if second_order.is_alternating)
+    }
+
     /// Whether float32 holds the values about as precisely as they are stored: its rounding is at most a quarter of a step.
     pub(super) fn fits_f32(&self) -> bool {
         let scale = match self {
             Self::Ieee(octets) => return *octets == 4,
+            // The widths of its integers do not limit the values.
+            Self::SecondOrder(..) => return false,
             other => other.scale(),
         };
         let Some(scale) = scale.filter(|scale| scale.bits > 0) else {
@@ -202,13 +215,14 @@ impl Packing {
     /// Decodes `count` values; missing ones are NaN.
     pub(super) fn decode(&self, data: &[u8], count: usize) -> Result<Vec<f64>, Fault> {
         if let Some(scale) = self.scale().filter(|scale| scale.bits == 0)
-            && !matches!(self, Self::Complex(..))
+            && !matches!(self, Self::Complex(..) | Self::SecondOrder(..))
         {
             return Ok(vec![scale.constant(); count]);
         }
         match self {
             Self::Simple(scale) => simple(scale, data, count),
             Self::Complex(scale, groups) => groups.decode(scale, data, count),
+            Self::SecondOrder(scale, second_order) => second_order.decode(scale, Octets::new(4, data), count),
             Self::Ccsds(scale, szip) => ccsds(scale, szip, data, count),
             Self::Jpeg2000(scale) => jpeg2000(scale, data, count),
             Self::Png(scale) => png(scale, data, count),
