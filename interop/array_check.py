@@ -292,6 +292,36 @@ def hdf5(check, directory):
                 check.case(name, run)
 
 
+def hdf5_filters(check, directory):
+    """Filters that the netCDF4 library has as plugins. One that is not supported does not stop the other variables."""
+    # The Blosc plugin does not write what it cannot compress.
+    data = np.round(values("f4", (64, 50), 9) / 500).astype("f4")
+    for name in ["zstd", "blosc_lz", "blosc_lz4", "blosc_lz4hc", "blosc_zlib", "blosc_zstd", "bzip2"]:
+        source = directory / f"filter_{name}.nc"
+        with netCDF4.Dataset(source, "w") as file:
+            file.createDimension("y", 64), file.createDimension("x", 50)
+            options = {"blosc_shuffle": 2 if name == "blosc_lz4" else 1} if name.startswith("blosc") else {"shuffle": True}
+            file.createVariable("v", "f4", ("y", "x"), compression=name, chunksizes=(30, 50), **options)[:] = data
+            file.createVariable("plain", "f4", ("y",))[:] = data[:, 0]
+
+        def run():
+            out = directory / "filter.npz"
+            report = check.convert(source, out, "-f", code=1 if name == "bzip2" else 0)
+            with np.load(out) as back:
+                same(back["plain"], data[:, 0], "plain")
+                if name == "bzip2":
+                    assert "v" not in back
+                else:
+                    same(back["v"], data, name)
+            if name == "bzip2":
+                plan = check.convert(source, directory / "none.npz", "--plan", code=1)
+                for found in [report, plan]:
+                    [item] = [item for item in found["fidelity"]["items"] if item["name"] == "v"]
+                    assert item["fate"] == "not_carried" and "bzip2 (307)" in item["detail"], item
+
+        check.case(f"HDF5 filter {name}", run)
+
+
 def zarr_stores(check, directory):
     import zarr
     from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, ZstdCodec
@@ -466,7 +496,7 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
     check = Check(args.tercet)
-    stages = [netcdf, groups, netcdf4_output, csv, hdf5, zarr_stores, carried, xarray_zarr, hostile, names, real]
+    stages = [netcdf, groups, netcdf4_output, csv, hdf5, hdf5_filters, zarr_stores, carried, xarray_zarr, hostile, names, real]
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(args.keep or temporary)
         for stage in stages:

@@ -6,6 +6,7 @@
 mod attribute;
 mod chunk_index;
 mod element;
+mod filter;
 mod links;
 mod lzf;
 mod skeleton;
@@ -14,10 +15,10 @@ mod tests;
 mod tree;
 mod write;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use hdf5_reader::{Dataset, FilterRegistry, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem, StorageBuffer};
-use tercet_core::{ByteSource, DType, Limits, Span};
+use hdf5_reader::{Dataset, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem, StorageBuffer};
+use tercet_core::{ByteSource, DType, Limits, SourceError, Span};
 
 use crate::Error;
 use crate::arrays::source::{check_box, malformed, refused};
@@ -34,6 +35,7 @@ pub(crate) struct Hdf5 {
     name: Arc<str>,
     header: Header,
     datasets: Vec<StoredDataset>,
+    failure: Arc<ReadFailure>,
     /// The datasets refer to it.
     _file: Hdf5File,
 }
@@ -45,22 +47,49 @@ struct StoredDataset {
 }
 
 /// The bytes of a file, for the library.
-struct Bytes(Arc<dyn ByteSource>);
+struct Bytes {
+    source: Arc<dyn ByteSource>,
+    failure: Arc<ReadFailure>,
+}
+
+/// An error of the source of bytes, of which the library keeps the text only.
+#[derive(Debug, Default)]
+struct ReadFailure(Mutex<Option<SourceError>>);
+
+impl ReadFailure {
+    fn set(&self, error: SourceError) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// The error of the source, or else one of the file.
+    fn or_malformed(&self, name: &Arc<str>, detail: impl Into<String>) -> Error {
+        match self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Error::new(name.clone(), error.into()),
+            None => malformed(name, detail),
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
 
 impl hdf5_reader::Storage for Bytes {
     fn len(&self) -> u64 {
-        self.0.len()
+        self.source.len()
     }
 
     fn read_range(&self, offset: u64, len: usize) -> hdf5_reader::error::Result<StorageBuffer> {
-        let available = self.0.len().saturating_sub(offset);
+        let available = self.source.len().saturating_sub(offset);
         let needed = len as u64;
         if needed > available {
             return Err(hdf5_reader::error::Error::UnexpectedEof { offset, needed, available });
         }
         let span = Span::at(offset, needed).unwrap_or(Span::empty(offset));
-        let bytes = self.0.read_at(span).map_err(|error| {
-            hdf5_reader::error::Error::InvalidData(format!("cannot read bytes {span}: {error}"))
+        let bytes = self.source.read_at(span).map_err(|error| {
+            let text = format!("cannot read bytes {span}: {error}");
+            self.failure.set(error);
+            hdf5_reader::error::Error::InvalidData(text)
         })?;
         Ok(StorageBuffer::from_vec(bytes.to_vec()))
     }
@@ -73,22 +102,20 @@ impl Hdf5 {
         guarded(&name.clone(), || {
             let limits = limits.for_file(source.len());
             let fit = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-            let most = fit(limits.chunk_bytes);
-            let mut filters = FilterRegistry::new();
-            let decode = move |_: &_, bytes: &[u8], _: usize| {
-                let damaged = || hdf5_reader::error::Error::InvalidData("damaged LZF chunk".to_owned());
-                lzf::decode(bytes, most).ok_or_else(damaged)
-            };
-            filters.register(lzf::ID, Box::new(decode));
+            let failure = Arc::new(ReadFailure::default());
             let options = OpenOptions::default()
-                .with_filter_registry(filters)
+                .with_filter_registry(filter::registry(fit(limits.chunk_bytes)))
                 .with_max_chunk_bytes(fit(limits.chunk_bytes))
                 .with_max_read_bytes(fit(limits.chunk_bytes));
-            let storage: hdf5_reader::storage::DynStorage = Arc::new(Bytes(source));
+            let storage: hdf5_reader::storage::DynStorage =
+                Arc::new(Bytes { source, failure: failure.clone() });
             let file = Hdf5File::from_storage_with_options(storage, options)
-                .map_err(|error| malformed(&name, error.to_string()))?;
+                .map_err(|error| failure.or_malformed(&name, error.to_string()))?;
             let (header, datasets) = tree::read(&file, &name)?;
-            Ok(Self { name: name.clone(), header, datasets, _file: file })
+            if failure.is_set() {
+                return Err(failure.or_malformed(&name, ""));
+            }
+            Ok(Self { name: name.clone(), header, datasets, failure, _file: file })
         })
     }
 }
@@ -136,7 +163,8 @@ impl ArraySource for Hdf5 {
     fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {
         let stored = &self.datasets[variable];
         guarded(&self.name, || {
-            stored.dataset.read_strings().map_err(|error| malformed(&self.name, error.to_string()))
+            let strings = stored.dataset.read_strings();
+            strings.map_err(|error| self.failure.or_malformed(&self.name, error.to_string()))
         })
     }
 }
@@ -164,7 +192,7 @@ impl Hdf5 {
         } else {
             dataset.read_slice::<Raw<N>>(&selection)
         };
-        let values = values.map_err(|error| malformed(&self.name, error.to_string()))?;
+        let values = values.map_err(|error| self.failure.or_malformed(&self.name, error.to_string()))?;
         let wrong = || malformed(&self.name, format!("`{}` has values of another number", dataset.name()));
         if values.len() * N != out.len() {
             return Err(wrong());

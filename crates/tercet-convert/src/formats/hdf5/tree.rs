@@ -10,7 +10,7 @@ use hdf5_reader::messages::dataspace::DataspaceType;
 use hdf5_reader::messages::link::LinkTarget;
 use hdf5_reader::{Attribute, Dataset, Hdf5File};
 
-use super::{NON_COORDINATE, StoredDataset, attribute, element, links};
+use super::{NON_COORDINATE, StoredDataset, attribute, element, filter, links};
 use crate::Error;
 use crate::arrays::dims::DimTable;
 use crate::arrays::source::malformed;
@@ -141,7 +141,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Why the file does not contain the values of a dataset.
+    /// Why the file does not contain the values of a dataset, or in a form that cannot be read.
     fn missing_values(&self, dataset: &Dataset) -> Result<Option<String>, String> {
         let header = self.file.get_or_parse_header(dataset.address()).map_err(|error| reason(&error))?;
         for message in &header.messages {
@@ -160,6 +160,12 @@ impl Walk<'_> {
                     let name =
                         name.map_or_else(|| "another file".to_owned(), |name| format!("the file {name}"));
                     return Ok(Some(format!("the values are in {name}")));
+                }
+                HdfMessage::FilterPipeline(pipeline) => {
+                    let unknown = pipeline.filters.iter().find(|found| !filter::is_known(found.id));
+                    if let Some(unknown) = unknown {
+                        return Ok(Some(format!("{} is not supported", filter::name(unknown.id))));
+                    }
                 }
                 _ => {}
             }
