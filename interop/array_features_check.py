@@ -238,6 +238,49 @@ def unreadable(check, directory):
 
     check.case("types without a counterpart", run)
 
+    data = {name: np.arange(4000.0).reshape(40, 100) + number for number, name in enumerate(["a", "b", "c"])}
+    with h5py.File(directory / "chunks.h5", "w") as file:
+        for name, values_of in data.items():
+            file.create_dataset(name, data=values_of, chunks=(10, 100), compression="gzip", fletcher32=True)
+    for suffix in ["zarr", "tet", "tgm"]:
+        check.convert(directory / "chunks.h5", directory / f"chunks.{suffix}", "-f", *(["--zstd", "3"] if suffix != "zarr" else []))
+
+    def damage(path):
+        """Damages the values of `b`."""
+        if path.is_dir():
+            [chunk, *_] = [chunk for chunk in sorted((path / "b").rglob("*")) if chunk.is_file() and chunk.name != "zarr.json"]
+            chunk.write_bytes(chunk.read_bytes()[:-20])
+            return
+        raw = bytearray(path.read_bytes())
+        if path.suffix == ".h5":
+            with h5py.File(path) as file:
+                at = file["b"].id.get_chunk_info(1).byte_offset
+        else:
+            # The values are in the order of the variables, and nearly all of the file.
+            at = len(raw) // 2
+        raw[at + 40] ^= 0xff
+        path.write_bytes(raw)
+
+    for suffix in ["h5", "zarr", "tet", "tgm"]:
+        def damaged():
+            path = directory / f"one_damaged.{suffix}"
+            (shutil.copytree if suffix == "zarr" else shutil.copy)(directory / f"chunks.{suffix}", path)
+            damage(path)
+            for out, options in [("npz", []), ("npz", ["--no-verify"]), ("nc4", []), ("tgm", [])]:
+                out = directory / f"one_damaged_out.{out}"
+                report = check.convert(path, out, "-f", *options, code=1)
+                [item] = [item for item in report["fidelity"]["items"] if item["subject"] == "variable" and item["fate"] == "not_carried"]
+                assert item["name"] == "b" and item["detail"].startswith("unreadable: "), item
+                check.convert(out, directory / "one_damaged_back.npz", "-f")
+                with np.load(directory / "one_damaged_back.npz") as back:
+                    assert "b" not in back
+                    same(back["a"], data["a"], "a"), same(back["c"], data["c"], "c")
+            for options in [["--strict"], ["--var", "b"]]:
+                run = subprocess.run([check.tercet, "convert", str(path), str(directory / "no.npz"), *options], capture_output=True, text=True)
+                assert run.returncode in (4, 5) and not (directory / "no.npz").exists(), run
+
+        check.case(f"a damaged variable: .{suffix}", damaged)
+
 
 def zarr_features(check, directory):
     import numcodecs
@@ -610,6 +653,21 @@ def catalogs(check, directory):
     check.case("catalogs", run)
 
 
+def narrowed(check, directory):
+    """The error of narrower types is measured."""
+    source = directory / "narrowed.npy"
+    data = values("f8", (30, 20), 8)
+    np.save(source, data)
+    for dtype, options in [("f4", []), ("f2", []), ("f4", ["--no-verify"])]:
+        def run():
+            report = check.convert(source, directory / "narrowed_out.npy", "-f", "--dtype", dtype.replace("f4", "f32").replace("f2", "f16"), *options)
+            [item] = report["fidelity"]["items"]
+            error = np.abs(data - data.astype(dtype)).max()
+            assert item["fate"] == "changed" and item["max_error"] == error, (item, error)
+
+        check.case(f"narrowed to {dtype} {' '.join(options)}", run)
+
+
 def options(check, directory):
     """Options that a format cannot follow are refused, not ignored."""
     source = directory / "compared.tet"
@@ -717,7 +775,7 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
     check = Check(os.path.abspath(args.tercet))
-    stages = [netcdf_features, unpacking, unreadable, zarr_features, remote, large_outputs, messages, comparisons, catalogs, options, hostile]
+    stages = [netcdf_features, unpacking, unreadable, zarr_features, remote, large_outputs, messages, comparisons, catalogs, narrowed, options, hostile]
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(args.keep or temporary)
         for stage in stages:

@@ -10,7 +10,7 @@
 //! | `model` | dimensions, variables, attributes |
 //! | `source`, `open` | readers, and the detection of formats |
 //! | `output`, `plan` | what each output format can hold; the structure of the output |
-//! | `convert`, `verify`, `rechunk`, `cast` | writing and verification |
+//! | `convert`, `readable`, `verify`, `rechunk`, `cast` | writing and verification |
 //! | `fidelity` | the report: exact, changed, not carried |
 
 pub(crate) mod cast;
@@ -21,6 +21,7 @@ mod model;
 mod open;
 mod output;
 pub(crate) mod plan;
+mod readable;
 pub(crate) mod rechunk;
 pub(crate) mod sink;
 pub(crate) mod source;

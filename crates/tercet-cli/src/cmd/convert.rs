@@ -74,8 +74,8 @@ pub(crate) struct Args {
     /// Element type of all float data variables, or of one: `f32`, `t2m=f32`. Repeatable
     #[arg(long, value_name = "[NAME=]TYPE", help_heading = "Values")]
     dtype: Vec<String>,
-    /// Round float data variables to this absolute error, or one of them: `0.01`, `t2m=0.01`. For .tet and GRIB files.
-    /// Repeatable
+    /// Round float data variables to this absolute error, or one of them: `0.01`, `t2m=0.01`. For .tet, .tgm and GRIB
+    /// files. Repeatable
     #[arg(long, value_name = "[NAME=]ERROR", help_heading = "Values")]
     max_error: Vec<String>,
     /// Bits per value of a GRIB file, instead of an error [default: IEEE floats, exact]
@@ -382,6 +382,7 @@ impl Args {
         }
         options.overwrite = self.force.force;
         options.verify = !self.no_verify;
+        options.skip_unreadable = !self.strict;
         Ok(options)
     }
 

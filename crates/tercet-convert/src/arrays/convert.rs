@@ -12,6 +12,7 @@ use super::fidelity::{Fate, Fidelity, Subject};
 use super::model::{Header, Kind, Variable};
 use super::output::OutputFormat;
 use super::plan::{Conversion, Plan, Transfer, plan};
+use super::readable::{ReadFailures, Readable};
 use super::sink::{ArraySink, Stored, Values};
 use super::source::{ArraySource, refused};
 use super::staged::StagedOutput;
@@ -46,6 +47,8 @@ pub struct ConvertOptions {
     pub overwrite: bool,
     /// Read the output again and compare it with the input.
     pub verify: bool,
+    /// Convert the other variables if the values of one cannot be read; it is reported as not carried. Otherwise that is an error.
+    pub skip_unreadable: bool,
 }
 
 impl Default for ConvertOptions {
@@ -59,6 +62,7 @@ impl Default for ConvertOptions {
             grib_packing: GribPacking::Auto,
             overwrite: false,
             verify: true,
+            skip_unreadable: true,
         }
     }
 }
@@ -217,6 +221,8 @@ fn chunk_shape(variable: &Variable, original: &Variable, asked: &[(String, u64)]
 }
 
 /// Converts a source to a new file, which appears when it is complete and, unless `verify` is off, equal to the source. Returns what was kept; the errors of changed values are measured if the output is verified.
+///
+/// The structure of a file is written before its values. If the values of a variable cannot be read, the output is written again without it.
 pub fn convert(
     source: &dyn ArraySource,
     path: &Path,
@@ -224,17 +230,58 @@ pub fn convert(
     options: &ConvertOptions,
     progress: &dyn Progress,
 ) -> Result<Plan, Error> {
-    let mut plan = plan_conversion(source, format, options)?;
-    if !options.verify {
-        write(source, path, &mut plan, options, progress)?;
-        return Ok(plan);
+    let mut lost = Vec::new();
+    let mut first_error = None;
+    loop {
+        let readable = Readable::new(source, &lost);
+        let failures = ReadFailures::default();
+        let error = match convert_all(&readable, path, format, options, &failures, progress) {
+            Ok(plan) => return Ok(plan),
+            Err(error) => error,
+        };
+        let Some((variable, reason)) = failures.into_first().filter(|_| options.skip_unreadable) else {
+            // If the other variables cannot be stored, the one that cannot be read is the cause.
+            let first = first_error.filter(|_| matches!(error.kind(), ErrorKind::Refused(_)));
+            return Err(first.unwrap_or(error));
+        };
+        lost.push((readable.original(variable), reason));
+        let first = first_error.unwrap_or(error);
+        if !Readable::new(source, &lost).has_data() {
+            return Err(first);
+        }
+        first_error = Some(first);
     }
-    // The output is compared with the source before it appears.
-    let staged = StagedOutput::new(path, plan.format, options.overwrite)?;
-    write(source, staged.path(), &mut plan, options, progress)
-        .and_then(|()| verify(source, staged.path(), &mut plan, options, progress))
-        .map_err(|error| staged.named(error))?;
-    staged.publish()?;
+}
+
+/// Converts all variables of a source.
+fn convert_all(
+    source: &dyn ArraySource,
+    path: &Path,
+    format: OutputFormat,
+    options: &ConvertOptions,
+    failures: &ReadFailures,
+    progress: &dyn Progress,
+) -> Result<Plan, Error> {
+    let mut plan = plan_conversion(source, format, options)?;
+    if options.verify {
+        // The output is compared with the source before it appears.
+        let staged = StagedOutput::new(path, plan.format, options.overwrite)?;
+        write(source, staged.path(), &mut plan, options, failures, progress)
+            .and_then(|()| verify(source, staged.path(), &mut plan, options, progress))
+            .map_err(|error| staged.named(error))?;
+        staged.publish()?;
+    } else {
+        write(source, path, &mut plan, options, failures, progress)?;
+    }
+    for transfer in &plan.transfers {
+        let name = &source.header().variables[transfer.source].name;
+        if let (Some(error), Some(item)) =
+            (source.cast_error(transfer.source), plan.fidelity.variable_mut(name))
+        {
+            // Values that are rounded after the cast have both errors.
+            item.max_error = Some(item.max_error.unwrap_or(0.0) + error);
+        }
+    }
     Ok(plan)
 }
 
@@ -358,6 +405,7 @@ fn write(
     path: &Path,
     plan: &mut Plan,
     options: &ConvertOptions,
+    failures: &ReadFailures,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     let mut sink = create(source, path, plan, options)?;
@@ -369,9 +417,14 @@ fn write(
             }
             _ => {
                 let largest = Mutex::new(0f64);
-                let fill = filler(source, transfer, variable, &largest);
+                let filled = filler(source, transfer, variable, &largest);
+                let fill = |start: &[u64], extents: &[u64], out: &mut [u8]| {
+                    failures.check(transfer.source, filled(start, extents, out))
+                };
                 let original = &source.header().variables[transfer.source];
-                let stored = |coords: &[u64]| source.stored_chunk(transfer.source, coords);
+                let stored = |coords: &[u64]| {
+                    failures.check(transfer.source, source.stored_chunk(transfer.source, coords))
+                };
                 let values = Values {
                     fill: &fill,
                     source_chunks: source_chunks(source, transfer, variable),

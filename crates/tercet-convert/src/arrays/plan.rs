@@ -7,6 +7,7 @@ use tercet_core::DType;
 use super::fidelity::{Fate, Fidelity, Subject};
 use super::model::{Attr, AttrData, Dim, Header, Kind, Variable};
 use super::output::{OutputFormat, Rules};
+use super::readable::is_unreadable;
 use super::source::ArraySource;
 use crate::Error;
 
@@ -159,7 +160,12 @@ fn adapt(
     }
     let how = match variable.kind {
         Kind::String => {
-            let strings = source.read_strings(number)?;
+            let strings = match source.read_strings(number) {
+                Err(error) if is_unreadable(&error) => {
+                    return Ok(Err(format!("unreadable: {}", error.kind())));
+                }
+                strings => strings?,
+            };
             let total: u64 = strings.iter().map(|text| text.len() as u64).sum();
             if total > MAX_STRING_BYTES {
                 return Ok(Err(format!(

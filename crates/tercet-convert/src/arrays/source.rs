@@ -42,6 +42,11 @@ pub trait ArraySource: Send + Sync {
         None
     }
 
+    /// The largest absolute error of the values that were read so far, if they are cast to a type that does not hold all of them.
+    fn cast_error(&self, _variable: usize) -> Option<f64> {
+        None
+    }
+
     /// The frames of the chunk at coordinates in the chunk grid: those of its values, without positions outside of the array. `None` if the chunk is
     /// missing, or not stored like that.
     fn stored_chunk(&self, _variable: usize, _coords: &[u64]) -> Result<Option<Vec<u8>>, Error> {

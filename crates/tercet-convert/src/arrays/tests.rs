@@ -286,6 +286,90 @@ fn narrower_types_are_reported_and_bounds_keep_theirs() {
 }
 
 #[test]
+fn the_error_of_narrower_types_is_measured() {
+    let mut source = Memory::new().with("v", Kind::Number(DType::F64), &[("y", 2), ("x", 2)], None);
+    let values = [0.1f64, 1.0, f64::NAN, -1e9 - 1.0];
+    source.values[0] = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let options_of_view = ViewOptions { dtypes: vec![(None, DType::F32)], ..ViewOptions::default() };
+    let view = View::new(&source, &options_of_view).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    for (number, verify) in [true, false].into_iter().enumerate() {
+        let path = directory.path().join(format!("{number}.tet"));
+        let options = ConvertOptions { verify, ..options() };
+        let plan = convert(&view, &path, OutputFormat::Tet, &options, &NoProgress).unwrap();
+        let item = plan.fidelity.items.iter().find(|item| item.name == "v").unwrap();
+        assert_eq!((item.fate, item.max_error), (Fate::Changed, Some(1.0)));
+    }
+}
+
+/// A source whose variables named here cannot be read.
+struct Damaged(Memory, Vec<&'static str>, fn() -> crate::ErrorKind);
+
+impl ArraySource for Damaged {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn header(&self) -> &Header {
+        self.0.header()
+    }
+    fn read_box(
+        &self,
+        variable: usize,
+        start: &[u64],
+        extents: &[u64],
+        out: &mut [u8],
+    ) -> Result<(), crate::Error> {
+        if self.1.contains(&self.0.header.variables[variable].name.as_str()) {
+            return Err(crate::Error::new("memory".into(), self.2()));
+        }
+        self.0.read_box(variable, start, extents, out)
+    }
+}
+
+#[test]
+fn one_unreadable_variable_does_not_stop_the_others() {
+    let memory = || {
+        let dims = [("y", 4), ("x", 3)];
+        let kind = Kind::Number(DType::F32);
+        Memory::new().with("a", kind, &dims, None).with("b", kind, &dims, None).with("c", kind, &dims, None)
+    };
+    let damaged = || crate::ErrorKind::Malformed("damaged chunk".into());
+    let directory = tempfile::tempdir().unwrap();
+    let source = Damaged(memory(), vec!["a", "c"], damaged);
+    for name in ["a.tet", "a.tgm", "a.nc", "a.nc4", "a.h5", "a.zarr", "a.npz"] {
+        let (path, plan) = run(&source, directory.path(), name);
+        let fates: Vec<(&str, Fate, Option<&str>)> = plan
+            .fidelity
+            .items
+            .iter()
+            .filter(|item| item.subject == Subject::Variable)
+            .map(|item| (&*item.name, item.fate, item.detail.as_deref()))
+            .collect();
+        let lost = Some("unreadable: damaged chunk");
+        assert!(fates.contains(&("a", Fate::NotCarried, lost)), "{name}: {fates:?}");
+        assert!(fates.contains(&("c", Fate::NotCarried, lost)), "{name}: {fates:?}");
+        assert!(plan.has_lost_variables());
+        let written = open_path(&path).unwrap();
+        assert_eq!(
+            written.header().variables.iter().map(|variable| &*variable.name).collect::<Vec<_>>(),
+            ["b"]
+        );
+    }
+    // Nothing but a coordinate is left; it is not wanted; it is not the fault of the variable.
+    let path = directory.path().join("b.tet");
+    let all = memory().with("y", Kind::Number(DType::F32), &[("y", 4)], None);
+    let all = Damaged(all, vec!["a", "b", "c"], damaged);
+    let system = || crate::ErrorKind::Write(std::io::Error::other("no device"));
+    let unreachable = Damaged(memory(), vec!["b"], system);
+    let strict = ConvertOptions { skip_unreadable: false, ..options() };
+    for (source, options) in [(&all, options()), (&source, strict), (&unreachable, options())] {
+        let error = convert(source, &path, OutputFormat::Tet, &options, &NoProgress).unwrap_err();
+        assert!(!matches!(error.kind(), crate::ErrorKind::Refused(_)), "{error}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
 fn variables_along_an_axis_may_precede_its_fields() {
     let directory = tempfile::tempdir().unwrap();
     let mut source = Memory::new()

@@ -1,5 +1,7 @@
 //! [`View`]: a part of a source, with other names and types.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tercet_core::tensor::{AxisSlice, BoxCopy};
 use tercet_core::{DType, Limits, TensorView};
 use tercet_tet::{AttrValue, File, LabelSelection, Layout, PositionRange, Writer, WriterOptions};
@@ -44,6 +46,8 @@ struct Part {
     packing: Option<Packing>,
     /// The type of the values before they are cast.
     decoded: DType,
+    /// The bits of the largest error of values that were cast to a type that does not hold all of them.
+    cast_error: Option<AtomicU64>,
 }
 
 /// The packing of a variable by the CF conventions.
@@ -100,9 +104,10 @@ impl<'s> View<'s> {
                 })
                 .collect();
             let is_bounds = input.is_bounds(&variable.name);
-            let (item, part) = part(variable, number, slices_of, is_bounds, options);
+            let (item, mut part) = part(variable, number, slices_of, is_bounds, options);
             if let Some(target) = item.dtype().filter(|target| !holds(*target, part.decoded)) {
                 header.notes.push((variable.name.clone(), format!("{} stored as {target}", part.decoded)));
+                part.cast_error = Some(AtomicU64::new(0));
             }
             header.variables.push(item);
             parts.push(part);
@@ -353,7 +358,7 @@ fn part(
             }
         }
     }
-    (item, Part { source: number, slices, packing, decoded })
+    (item, Part { source: number, slices, packing, decoded, cast_error: None })
 }
 
 fn packing(variable: &Variable) -> Option<Packing> {
@@ -518,11 +523,22 @@ impl ArraySource for View<'_> {
             }
             None => (part.decoded, raw),
         };
-        cast(from, target, &values, out).map(drop).map_err(|(element, text)| {
+        let error = cast(from, target, &values, out).map_err(|(element, text)| {
             let place = place_of(start, extents, element);
             let name = tercet_core::escape::name(&original.name);
             refused(self.name(), format!("`{name}` at {place:?} is {text}, which does not fit into {target}"))
-        })
+        })?;
+        if let Some(largest) = &part.cast_error {
+            // The bits of floats that are not negative have the order of the floats.
+            largest.fetch_max(error.abs().to_bits(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn cast_error(&self, variable: usize) -> Option<f64> {
+        let part = &self.parts[variable];
+        let largest = part.cast_error.as_ref()?;
+        Some(f64::from_bits(largest.load(Ordering::Relaxed)))
     }
 
     fn zstd(&self, variable: usize) -> Option<ZstdChunks> {

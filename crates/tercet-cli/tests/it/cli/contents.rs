@@ -156,3 +156,16 @@ fn the_names_of_the_existing_tools_work() {
     assert_eq!(dir.tgm("to-netcdf d/forecast.tgm -o a.nc").code, Some(8), "the file exists");
     assert_eq!(dir.tgm("convert-grib a.nc -o c.tgm").code, Some(8));
 }
+
+/// One damaged chunk costs its variable, not the others.
+#[test]
+fn a_damaged_variable_does_not_stop_a_conversion() {
+    let dir = demo();
+    let all = dir.tercet("convert d/damaged.tet all.npz --json");
+    assert_eq!(all.code, Some(1), "{}", all.stderr);
+    assert!(all.stdout.contains("unreadable: "), "{}", all.stdout);
+    assert!(dir.path("all.npz").exists());
+    let strict = dir.tercet("convert d/damaged.tet strict.tet --strict");
+    assert!(matches!(strict.code, Some(4 | 5)), "{}", strict.stderr);
+    assert!(!dir.path("strict.tet").exists());
+}
