@@ -365,6 +365,23 @@ def cubes(check, directory):
 
         check.case(f"grib{edition} in xarray", keys)
 
+        def mars():
+            tgm, catalog = directory / "mars.tgm", directory / "mars.tatami"
+            check.convert(path, tgm, "-f")
+            with open(path, "rb") as file:
+                while (message := eccodes.codes_grib_new_from_file(file)) is not None:
+                    wanted = [f"mars.{key}={eccodes.codes_get_string(message, key)}" for key in ["date", "time", "step", "levtype", "levelist"]]
+                    wanted.append(f"mars.param={eccodes.codes_get_string(message, 'shortName')}")
+                    listed = subprocess.run([check.tercet, "tgm", "ls", "-w", ",".join(wanted), str(tgm), "--json"], capture_output=True, text=True)
+                    assert listed.returncode == 0 and len(listed.stdout.splitlines()) == 1, (wanted, listed)
+                    eccodes.codes_release(message)
+            made = subprocess.run([check.tercet, "catalog", str(tgm), "-o", str(catalog), "--force"], capture_output=True, text=True)
+            assert made.returncode == 0, made
+            found = subprocess.run([check.tercet, "find", str(catalog), "--where", "param = 't' and levelist = 850 and step = 6", "--json"], capture_output=True, text=True)
+            assert len(json.loads(found.stdout)) == 2, found
+
+        check.case(f"grib{edition} MARS keys", mars)
+
 
 def mixed(check, directory):
     """One file with ensembles, several levels, grids and steps, accumulations, masks and fields that cannot be read."""
@@ -421,6 +438,34 @@ def mixed(check, directory):
                     assert any(np.nanmax(np.abs(values - row)) <= max(step / 2, 1e-4) for row in rows if not np.isnan(row).any()), name
 
         check.case(f"grib{edition} mixed fields", run)
+
+
+def split(check, directory):
+    """One message for each field, for every kind of levels."""
+    kinds = {"hybrid": [1, 2, 3], "theta": [300, 320], "sigma": [1, 0], "isobaricInhPa": [1000, 500], "heightAboveGround": [2, 10], "potentialVorticity": [1500, 2000],
+             "soil": [1, 2], "oceanModel": [1, 2], "generalVertical": [1, 2], "depthBelowSea": [5, 10]}
+    for kind, levels in kinds.items():
+        path = directory / f"split_{kind}.grib"
+        path.unlink(missing_ok=True)
+        for level, step in itertools.product(levels, [0, 6]):
+            message = handle(2, "regular_ll")
+            eccodes.codes_set_key_vals(message, f"typeOfLevel={kind},level={level},step={step},discipline=0,parameterCategory=0,parameterNumber=0")
+            eccodes.codes_set_values(message, field(630, level + step))
+            put(message, path)
+            eccodes.codes_release(message)
+
+        def run():
+            tgm = directory / "split.tgm"
+            for command in [["tgm", "convert-grib", path, "-o", tgm, "--split", "--force"], ["convert", path, tgm, "--force"]]:
+                done = subprocess.run([check.tercet, *map(str, command)], capture_output=True, text=True)
+                assert done.returncode == 0, done
+                import tensogram
+                with tensogram.TensogramFile.open(str(tgm)) as file:
+                    shapes = [tuple(descriptor.shape) for number in range(file.message_count()) for descriptor, _ in file.decode_message(number)[1]]
+                assert shapes.count((21, 30)) == 2 * len(levels), shapes
+            subprocess.run([check.tercet, "diff", str(path), str(tgm)], check=True, capture_output=True)
+
+        check.case(f"one message per field: {kind}", run)
 
 
 def decoded_some(path):
@@ -576,7 +621,7 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
     check = Check(args.tercet)
-    stages = [packings, second_order, scanning, cubes, mixed, names, output, round_trips, hostile, real]
+    stages = [packings, second_order, scanning, cubes, mixed, split, names, output, round_trips, hostile, real]
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(args.keep or temporary)
         for stage in stages:

@@ -37,6 +37,7 @@ use crate::arrays::source::{check_box, malformed, refused};
 use crate::arrays::{ArraySource, Header};
 use crate::formats::unwind::guarded;
 use cube::{Content, Coordinates, Cubes};
+pub(crate) use level::is_level_name;
 use message::Messages;
 pub(crate) use message::is_grib;
 pub use write::GribPacking;

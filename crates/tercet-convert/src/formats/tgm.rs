@@ -19,9 +19,11 @@
 //! | variable `NAME_keys` | other keys that vary, as JSON |
 //! | attribute `tgm` of the file | the number of objects of each message |
 //!
-//! Variables of other formats have no record. Their types and dimensions are stored in the key `tercet` of an object ([`Special`]).
+//! Variables of other formats have no record. Their types and dimensions are stored in the key `tercet` of an object ([`Special`]);
+//! fields of GRIB files have the key `mars` for selections.
 
 mod keys;
+mod mars;
 mod object_source;
 mod read;
 mod special;

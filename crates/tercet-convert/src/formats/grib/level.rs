@@ -17,6 +17,16 @@ pub(super) struct LevelKind {
     pub(super) second: u8,
 }
 
+/// Whether a dimension has the name of a type of levels.
+pub(crate) fn is_level_name(name: &str) -> bool {
+    LevelKind::from_name(name).is_some() || name.strip_prefix("level_").is_some_and(is_numbers)
+}
+
+/// Numbers with `_` between them: `105`, `105_255`.
+fn is_numbers(text: &str) -> bool {
+    text.split('_').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// In place of a second surface: a type that edition 2 does not have.
 const EDITION1: u8 = 254;
 
@@ -171,5 +181,9 @@ mod tests {
         assert_eq!(Level::edition1(105, [0, 2]), Level::edition2((103, Some(2.0)), (255, None)));
         assert_eq!(LevelKind::from_name("isobaricInhPa").map(|kind| kind.to_edition2(850.0)), Some(85000.0));
         assert_eq!(LevelKind { first: 77, second: 255 }.name(), "level_77");
+        for name in ["hybrid", "theta", "depthBelowLandLayer", "level_77", "level_77_78"] {
+            assert!(is_level_name(name), "{name}");
+        }
+        assert!(!is_level_name("latitude") && !is_level_name("level_") && !is_level_name("level_a"));
     }
 }

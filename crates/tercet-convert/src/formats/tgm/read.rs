@@ -9,6 +9,7 @@ use tercet_core::{ByteSource, DType, Selection};
 use tercet_tgm::{ByteOrder, DataObjectDescriptor, File, Object, ReadOptions, Value, is_pipeline_parameter};
 
 use super::keys::{self, Keys};
+use super::mars;
 use super::special::{self, Special};
 use super::stack::{Cube, Dimension, Field, stack};
 use super::{EXTRA, KEYS, ORDER, RECORD};
@@ -146,8 +147,11 @@ fn scan(file: &File, header: &mut Header) -> Result<Scanned, Error> {
             if let Some(entry) = usize::try_from(index).ok().and_then(|index| metadata.base.get(index)) {
                 let mut entry = entry.clone();
                 special = entry.get(special::KEY).and_then(Special::parse);
-                if special.is_some() {
+                if let Some(special) = &special {
                     entry.remove(special::KEY);
+                    if mars::is_derived(&special.attrs) {
+                        entry.remove(mars::KEY);
+                    }
                 }
                 keys::flatten(&entry, "", &mut found);
             }

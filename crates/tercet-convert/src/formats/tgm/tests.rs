@@ -254,6 +254,64 @@ fn variables_of_other_formats_come_back_from_messages() {
     }
 }
 
+/// Fields of GRIB files have the keys that archives name them by.
+#[test]
+fn fields_have_mars_keys() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tgm");
+    let mut source = foreign(false);
+    // Without characters along a dimension that is divided.
+    assert_eq!(source.header.variables.pop().map(|variable| variable.name), Some("code".to_owned()));
+    assert_eq!(source.header.dims.pop().map(|dim| dim.name), Some("width".to_owned()));
+    let variables = &mut source.header.variables;
+    let level = "isobaricInhPa";
+    variables[0].attrs = vec![Attr::text("units", "hours since 2024-02-28T18:30:00")];
+    variables[1].name = level.to_owned();
+    for dim in variables.iter_mut().flat_map(|variable| &mut variable.dims).filter(|dim| *dim == "lat") {
+        level.clone_into(dim);
+    }
+    variables[2].attrs = [
+        ("GRIB_shortName", "t"),
+        ("GRIB_typeOfLevel", level),
+        ("GRIB_dataType", "fc"),
+        ("coordinates", "step_1 valid_time"),
+    ]
+    .map(|(name, text)| Attr::text(name, text))
+    .to_vec();
+    variables[4].name = "step_1".to_owned();
+    variables[4].attrs = vec![Attr::text("units", "hours")];
+    source.values[4] = vec![36];
+    source.header.dims[1].name = level.to_owned();
+    convert(&source, &path, OutputFormat::Tgm, &ConvertOptions::new(), &NoProgress).unwrap();
+    // Read as a variable of another format, which has no such attributes.
+    let read = open_path(&path).unwrap();
+    let diff = diff_arrays(&source, &*read, &DiffOptions::new(), &NoProgress).unwrap();
+    assert!(diff.is_empty(), "{:#?}", diff.differences);
+    let tet = directory.path().join("a.tet");
+    let back = directory.path().join("b.tgm");
+    convert_file(&path, &tet, &ConvertOptions::new());
+    convert_file(&tet, &back, &ConvertOptions::new());
+    for path in [path, back] {
+        let file = File::open(&path).unwrap();
+        let mut found = Vec::new();
+        for number in 0..file.message_count().unwrap() {
+            let message = file.message(number).unwrap();
+            for entry in &message.metadata().base {
+                found.extend(entry.get("mars").map(|keys| keys.to_json().to_string()));
+            }
+        }
+        let mut expected = Vec::new();
+        for (date, time) in [(20_240_229, 30), (20_240_229, 630)] {
+            for level in [50, 60, 70] {
+                expected.push(format!(
+                    r#"{{"date":{date},"step":36,"time":{time},"type":"fc","param":"t","levtype":"pl","levelist":{level}}}"#
+                ));
+            }
+        }
+        assert_eq!(found, expected);
+    }
+}
+
 #[test]
 fn missing_values_are_masks() {
     let directory = tempfile::tempdir().unwrap();

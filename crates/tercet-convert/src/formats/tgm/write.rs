@@ -17,6 +17,7 @@ use tercet_tgm::{
 };
 
 use super::keys::{self, Keys};
+use super::mars;
 use super::read::{DESCRIPTOR, same};
 use super::special::{self, Axis, Special};
 use super::{EXTRA, KEYS, ORDER, RECORD};
@@ -24,13 +25,14 @@ use crate::arrays::source::refused;
 use crate::arrays::{
     ArraySink, Attr, AttrData, Header, Kind, Number, Values, Variable, as_text, number_at, place_of,
 };
+use crate::formats::grib::is_level_name;
 use crate::{Error, ErrorKind};
 
 /// How variables are divided into messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Split {
-    /// One message per position of the dimensions of time, step, member and level.
+    /// One message per position of the dimensions of time, step, member and level: one field of GRIB files.
     #[default]
     Auto,
     /// One message per position of these dimensions. They are the first of their variables.
@@ -90,6 +92,8 @@ pub(crate) struct TgmSink {
     fields: Vec<Spooled>,
     /// Values of coordinates and companions, by variable.
     kept: BTreeMap<usize, Kept>,
+    /// Values of scalars, by variable.
+    scalars: BTreeMap<usize, f64>,
     /// Whether the positions of a dimension are recorded, by dimension.
     indexed: RefCell<HashMap<String, bool>>,
 }
@@ -168,6 +172,7 @@ impl TgmSink {
             spooled: 0,
             fields: Vec::new(),
             kept: BTreeMap::new(),
+            scalars: BTreeMap::new(),
             indexed: RefCell::default(),
         })
     }
@@ -370,7 +375,7 @@ fn outer_axes(variable: &Variable, split: &Split, name: &str) -> Result<usize, E
     match split {
         Split::Auto if matches!(variable.kind, Kind::Number(_)) => {
             // Something is left for the object.
-            let outer = variable.dims.iter().take_while(|dim| AXES.contains(&last_name(dim))).count();
+            let outer = variable.dims.iter().take_while(|dim| is_divided(variable, last_name(dim))).count();
             Ok(outer.min(most.saturating_sub(1)))
         }
         Split::Auto | Split::File | Split::Variable => Ok(0),
@@ -391,6 +396,15 @@ fn outer_axes(variable: &Variable, split: &Split, name: &str) -> Result<usize, E
             Ok(outer)
         }
     }
+}
+
+/// Whether a dimension is divided by default: one of [`AXES`], also if a number makes its name unique; in a variable from GRIB also those of its
+/// levels and of fields whose keys do not vary independently.
+fn is_divided(variable: &Variable, dim: &str) -> bool {
+    let is_grib = variable.attr("GRIB_typeOfLevel").is_some();
+    let is_known = |name: &str| AXES.contains(&name) || is_grib && (name == "field" || is_level_name(name));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_known(dim) || dim.rsplit_once('_').is_some_and(|(name, number)| is_number(number) && is_known(name))
 }
 
 fn last_name(dim: &str) -> &str {
@@ -482,6 +496,9 @@ impl ArraySink for TgmSink {
                 };
                 if !is_carried {
                     read(&start, &extents, &mut buffer)?;
+                    if let (true, Some(number)) = (item.shape.is_empty(), number_at(dtype, &buffer)) {
+                        self.scalars.insert(variable, number.as_f64());
+                    }
                     self.spool(variable, position, &descriptor, &mut buffer)?;
                 }
                 progress.advance(bytes);
@@ -827,6 +844,24 @@ impl TgmSink {
         }
         for attr in item.attrs.iter().filter(|attr| is_visible(&attr.name, &special.axes)) {
             entry.insert(attr.name.clone(), keys::value(&attr.value));
+        }
+        let at_position = |name: &str| {
+            let number = self.header.find(name)?;
+            let value = match item.dims.iter().zip(&position).find(|(dim, _)| *dim == name) {
+                Some((_, index)) => match self.coordinate(name, *index, false).ok()?? {
+                    #[expect(clippy::cast_precision_loss, reason = "coordinates are small")]
+                    Value::Integer(integer) => integer as f64,
+                    Value::Float(float) => float,
+                    _ => return None,
+                },
+                None => *self.scalars.get(&number)?,
+            };
+            Some((value, &*self.header.variables[number].attrs))
+        };
+        if let Some(keys) = mars::keys(item, &at_position)
+            && !entry.contains_key(mars::KEY)
+        {
+            entry.insert(mars::KEY.to_owned(), keys);
         }
         entry.insert("name".to_owned(), item.name.as_str().into());
         entry.insert(special::KEY.to_owned(), special.to_value());
