@@ -466,8 +466,35 @@ def remote(check, directory):
                     same(array, data, name)
                 check.convert(f"{url}/{name}", directory / "from_remote.npz", "-f", "--isel", "t=2" if "npy" not in name else "dim_0=2")
 
+        def grib():
+            import eccodes
+            message = eccodes.codes_grib_new_from_samples("regular_ll_pl_grib2")
+            eccodes.codes_set_values(message, 280 + np.sin(np.arange(eccodes.codes_get(message, "numberOfDataPoints"))))
+            with open(directory / "remote.grib2", "wb") as file:
+                for step in [0, 6]:
+                    eccodes.codes_set(message, "step", step)
+                    eccodes.codes_write(message, file)
+            eccodes.codes_release(message)
+            check.convert(f"{url}/remote.grib2", directory / "from_remote.npz", "-f")
+            check.convert(directory / "remote.grib2", directory / "from_local.npz", "-f")
+            tercet(check, "diff", directory / "from_remote.npz", directory / "from_local.npz")
+
+        def pointers():
+            for suffix in ["tet", "tgm"]:
+                check.convert(directory / "remote.nc", directory / f"remote.{suffix}", "-f")
+            pointers = ["remote.nc#v", "remote.npy", "remote.tet#v", "remote.tgm#0.0", "remote3.zarr#a b/v"]
+            for pointer in pointers:
+                got = json.loads(tercet(check, "get", "--allow-outside", f"{url}/{pointer}", "--json", "-n", "3").stdout)
+                same(np.array(got["values"], "f4"), data.ravel()[:3], pointer)
+                run = subprocess.run([check.tercet, "get", f"{url}/{pointer}"], capture_output=True, text=True)
+                assert run.returncode == 8 and "allow-outside" in run.stderr, run
+            run = subprocess.run([check.tercet, "get", "--allow-outside", f"{url}/remote.tet#w"], capture_output=True, text=True)
+            assert run.returncode == 8 and "no variable `w`" in run.stderr, run
+
         check.case("remote Zarr stores", stores)
         check.case("remote files", files)
+        check.case("remote GRIB", grib)
+        check.case("remote pointers", pointers)
 
 
 def large_outputs(check, directory):
@@ -622,13 +649,20 @@ def catalogs(check, directory):
         path = directory / f"compared.{suffix}"
         (shutil.copytree if path.is_dir() else shutil.copy)(path, root / path.name)
     (root / "broken.nc").write_bytes(b"CDF\x01 and then nothing")
+    # Files are found by their first bytes; text and indexes are not.
+    for name in ["nc", "tet", "tgm", "nc4"]:
+        (root / "unnamed").mkdir(exist_ok=True)
+        shutil.copy(directory / f"compared.{name}", root / "unnamed" / f"{name}.2024")
+    shutil.copy(directory / "compared.tet", root / "unnamed" / "without_extension")
+    (root / "unnamed" / "notes").write_text("1,2\n3,4\n")
+    shutil.copy(directory / "compared.tet", root / "unnamed" / "beside.idx")
 
     def run():
         catalog = root / "all.tatami"
         report = json.loads(tercet(check, "catalog", root, "-o", catalog, "--json", code=1).stdout)
-        assert report["rows"] == 6 and len(report["problems"]) == 1, report
+        assert report["rows"] == 11 and len(report["problems"]) == 1, report
         found = json.loads(tercet(check, "find", catalog, "v", "--where", "max = 999", "--json").stdout)
-        assert len(found) == 6, found
+        assert len(found) == 11, found
         for row in found:
             out = directory / "got.npz"
             tercet(check, "get", "--catalog", catalog, row["pointer"], "-o", out, "--force")
@@ -639,7 +673,7 @@ def catalogs(check, directory):
         with netCDF4.Dataset(root / "compared.nc", "a") as file:
             file["v"][0] = -7
         report = json.loads(tercet(check, "catalog", "--refresh", root, "-o", catalog, "--json").stdout)
-        assert (report["rows"], report["read"], report["unchanged"], report["removed"]) == (5, 1, 4, 1), report
+        assert (report["rows"], report["read"], report["unchanged"], report["removed"]) == (10, 1, 9, 1), report
         [row] = json.loads(tercet(check, "find", catalog, "--where", "min = -7", "--json").stdout)
         assert row["pointer"] == "compared.nc#v"
         (directory / "link_target.tet").write_bytes((root / "compared.tet").read_bytes())

@@ -22,11 +22,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use tercet_core::{DType, Progress, ReadOptions};
+use tercet_core::{ByteSource, DType, Progress, ReadOptions};
 use tercet_tatami::predicate::Mask;
 use tercet_tatami::search::{
     Analyzer, AnalyzerChoice, Document, Query, QueryError, Ranking, SearchOptions, Segment, SegmentBuilder,
@@ -253,7 +254,33 @@ fn relative(real: &Path, base: &Path) -> Option<String> {
     path.to_str().map(str::to_owned)
 }
 
-/// Lists files. Those of directories are chosen by their extension; links in directories are not followed.
+/// Starts of files with other extensions, or without one, that a catalog has nevertheless. Text has none.
+const STARTS: [&[u8]; 9] = [
+    b"TETR",
+    tercet_tgm::MAGIC.as_slice(),
+    b"TAT1",
+    b"CDF\x01",
+    b"CDF\x02",
+    b"CDF\x05",
+    b"\x89HDF\r\n\x1a\n",
+    b"\x93NUMPY",
+    b"GRIB",
+];
+
+/// Whether a file has the start of a container. Indexes beside files are not containers.
+fn has_known_start(path: &Path) -> std::io::Result<bool> {
+    use std::io::Read as _;
+
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("idx")) {
+        return Ok(false);
+    }
+    let mut start = Vec::new();
+    #[expect(clippy::disallowed_methods, reason = "a few bytes of a file that may be of any format")]
+    std::fs::File::open(path)?.take(8).read_to_end(&mut start)?;
+    Ok(STARTS.iter().any(|known| start.starts_with(known)))
+}
+
+/// Lists files. Those of directories are chosen by their extension or their first bytes; links in directories are not followed.
 fn collect(
     path: &Path,
     is_given: bool,
@@ -283,7 +310,7 @@ fn collect(
     } else if is_given && !metadata.is_file() {
         let problem = "neither a file nor a directory: a catalog refers to files by their paths";
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, problem));
-    } else if metadata.is_file() && (is_given || is_known) {
+    } else if metadata.is_file() && (is_given || is_known || has_known_start(path)?) {
         files.push(path.to_owned());
     }
     Ok(())
@@ -991,28 +1018,34 @@ impl Pointer {
 
     /// Opens the data of a pointer as a source of one variable; coordinates of a dataset come with it.
     pub fn open(&self, path: &Path) -> Result<Box<dyn ArraySource>, Error> {
-        let name = path.to_string_lossy();
-        let Some(part) = &self.part else { return arrays::open_path(path) };
+        if path.is_dir() {
+            return self.with_part(arrays::open_path(path)?);
+        }
         let location = tercet_core::Location::Path(path.to_owned());
-        if !path.is_dir() {
-            let source = tercet_core::source::open_location(&location, tercet_core::source::Access::Pread)
-                .map_err(|error| Error::new(name.as_ref().into(), error.into()))?;
-            if crate::diff::is_messages(&*source) {
-                let numbers =
-                    part.split_once('.').and_then(|(m, o)| Some((m.parse().ok()?, o.parse().ok()?)));
-                let (message, object) = numbers.ok_or_else(|| {
-                    refused(&name, format!("`#{part}` is not a message and an object, as in `#3.0`"))
-                })?;
-                let reading = tercet_tgm::ReadOptions::new().with_allow_gaps(true);
-                let file = tercet_tgm::File::from_source(source, reading)?;
-                return Ok(Box::new(crate::formats::tgm::ObjectSource::open(&file, message, object)?));
-            }
+        let source = tercet_core::source::open_location(&location, tercet_core::source::Access::Pread);
+        self.open_source(source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?)
+    }
+
+    /// Opens the data of a pointer in a source of bytes.
+    pub fn open_source(&self, source: Arc<dyn ByteSource>) -> Result<Box<dyn ArraySource>, Error> {
+        if let Some(part) = self.part.as_ref().filter(|_| crate::diff::is_messages(&*source)) {
+            let numbers = part.split_once('.').and_then(|(m, o)| Some((m.parse().ok()?, o.parse().ok()?)));
+            let (message, object) = numbers.ok_or_else(|| {
+                refused(source.name(), format!("`#{part}` is not a message and an object, as in `#3.0`"))
+            })?;
+            let reading = tercet_tgm::ReadOptions::new().with_allow_gaps(true);
+            let file = tercet_tgm::File::from_source(source, reading)?;
+            return Ok(Box::new(crate::formats::tgm::ObjectSource::open(&file, message, object)?));
         }
-        let source = arrays::open_path(path)?;
-        if source.header().find(part).is_none() {
-            return Err(refused(&name, format!("there is no variable `{part}`")));
+        self.with_part(arrays::open_source(source)?)
+    }
+
+    /// Checks that an open source has the part of the pointer.
+    pub fn with_part(&self, source: Box<dyn ArraySource>) -> Result<Box<dyn ArraySource>, Error> {
+        match self.part.as_ref().filter(|part| source.header().find(part).is_none()) {
+            Some(part) => Err(refused(source.name(), format!("there is no variable `{part}`"))),
+            None => Ok(source),
         }
-        Ok(source)
     }
 }
 

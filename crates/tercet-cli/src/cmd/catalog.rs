@@ -16,7 +16,9 @@ use crate::args::{ForceArgs, JsonArgs, LimitArgs, read_options};
 use crate::cmd::convert::{self, Target};
 use crate::cmd::tatami::filter::Where;
 use crate::failure::{Failure, Outcome};
+use crate::input::Input;
 use crate::output::{display_path, is_file_or_new, is_stdout, json_path, write_by_path};
+use crate::remote;
 use crate::render::Table;
 use crate::ui::Ui;
 
@@ -31,7 +33,7 @@ Exit code 0: done; 1: a part of a file could not be read; the catalog has the ot
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Files and directories. Directories are searched recursively, by file extension
+    /// Files and directories. Directories are searched recursively, by file extension and first bytes
     #[arg(value_name = "PATHS", required = true)]
     inputs: Vec<PathBuf>,
     /// Output .tatami file or URL; `-` writes to standard output
@@ -217,7 +219,7 @@ pub(crate) struct GetArgs {
     /// Resolve the pointer relative to the directory of this catalog [default: the current directory]
     #[arg(long, value_name = "CATALOG")]
     catalog: Option<PathBuf>,
-    /// Allow pointers out of that directory: absolute paths, `..`, symbolic links
+    /// Allow pointers out of that directory: absolute paths, `..`, symbolic links, URLs
     #[arg(long)]
     allow_outside: bool,
     #[command(flatten)]
@@ -253,7 +255,12 @@ pub(crate) fn get(args: &GetArgs, out: &mut Ui) -> Result<Outcome, Failure> {
             failure
         }
     })?;
-    let source = match pointer.open(&path) {
+    let opened = match remote::url_of(&path).map_or(Ok(None), remote::open_store)? {
+        Some(store) => pointer.with_part(store),
+        None if remote::url_of(&path).is_some() => pointer.open_source(Input::new(&path).source()?),
+        None => pointer.open(&path),
+    };
+    let source = match opened {
         Err(error)
             if matches!(error.kind(), tercet::convert::ErrorKind::UnknownFormat)
                 && pointer.part.is_none() =>
@@ -271,6 +278,7 @@ pub(crate) fn get(args: &GetArgs, out: &mut Ui) -> Result<Outcome, Failure> {
         let format = convert::output_format(output, args.to)?;
         let mut options = ConvertOptions::new();
         options.overwrite = args.force.force;
+        options.skip_unreadable = false;
         let plan = write_by_path(output, format.extension(), args.force.force, out, |path, out| {
             let bar = out.bar("writing", view.header().bytes());
             Ok(arrays::convert(&view, path, format, &options, &bar)?)

@@ -12,7 +12,7 @@ use tercet::tet::Compression;
 use crate::args::{ForceArgs, JsonArgs};
 use crate::cmd::convert::{SplitBy, open};
 use crate::failure::{Failure, Outcome};
-use crate::output::{display_path, json_path};
+use crate::output::{display_path, json_path, write_by_path};
 use crate::ui::Ui;
 
 /// Options of conversions to messages.
@@ -21,7 +21,7 @@ pub(super) struct ToMessages {
     /// Input files, directories or URLs
     #[arg(value_name = "INPUTS", required = true)]
     inputs: Vec<PathBuf>,
-    /// Output file
+    /// Output file or URL; `-` is standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Write nothing unless everything is exact
@@ -74,7 +74,7 @@ pub(crate) struct ExportArgs {
     /// Input .tgm file or URL
     #[arg(value_name = "INPUT")]
     input: PathBuf,
-    /// Output file
+    /// Output file or URL; `-` is standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Write nothing unless everything is exact
@@ -137,6 +137,7 @@ fn to_messages(
     let views = sources.iter().map(|source| View::new(&**source, &view)).collect::<Result<Vec<_>, _>>()?;
     let mut options = ConvertOptions::new();
     options.overwrite = args.force.force;
+    options.skip_unreadable = !args.strict;
     options.compression = match args.zstd {
         None => Compression::Auto,
         Some(0) => Compression::None,
@@ -157,11 +158,11 @@ fn to_messages(
         }
     }
     let total = work.iter().map(|(source, _)| source.header().bytes()).sum();
-    let bar = out.bar("converting", total);
-    let plans = threads::install(args.jobs, || {
-        arrays::convert_to_messages(&work, &args.output, args.force.force, &bar)
+    let force = args.force.force;
+    let plans = write_by_path(&args.output, "tgm", force, out, |path, out| {
+        let bar = out.bar("converting", total);
+        Ok(threads::install(args.jobs, || arrays::convert_to_messages(&work, path, force, &bar))?)
     })?;
-    drop(bar);
     let named: Vec<(&Path, &Plan)> = args.inputs.iter().map(PathBuf::as_path).zip(&plans).collect();
     show(&named, &args.output, args.json.json, out)
 }
@@ -178,14 +179,15 @@ pub(super) fn export(args: &ExportArgs, extension: &str, out: &mut Ui) -> Result
     let source = open(&args.input)?;
     let mut options = ConvertOptions::new();
     options.overwrite = args.force.force;
+    options.skip_unreadable = !args.strict;
     let plan = arrays::plan_conversion(&*source, format, &options)?;
     if args.strict && !plan.fidelity.is_exact() {
         return refuse(&plan, source.name(), out);
     }
-    let bar = out.bar("converting", plan.bytes());
-    let plan =
-        threads::install(args.jobs, || arrays::convert(&*source, &args.output, format, &options, &bar))?;
-    drop(bar);
+    let plan = write_by_path(&args.output, format.extension(), args.force.force, out, |path, out| {
+        let bar = out.bar("converting", plan.bytes());
+        Ok(threads::install(args.jobs, || arrays::convert(&*source, path, format, &options, &bar))?)
+    })?;
     show(&[(&args.input, &plan)], &args.output, args.json.json, out)
 }
 

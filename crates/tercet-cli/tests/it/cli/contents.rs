@@ -157,6 +157,19 @@ fn the_names_of_the_existing_tools_work() {
     assert_eq!(dir.tgm("convert-grib a.nc -o c.tgm").code, Some(8));
 }
 
+/// The named conversions write to standard output, not to a file `-`.
+#[test]
+fn named_conversions_write_to_standard_output() {
+    let dir = demo();
+    assert_eq!(dir.tgm("to-netcdf d/forecast.tgm -o a.nc").code, Some(0));
+    for (args, start) in [("to-netcdf d/forecast.tgm -o -", "CDF"), ("convert-netcdf a.nc -o -", "TENS")] {
+        let piped = dir.command("tgm").args(args.split_whitespace()).output().unwrap();
+        assert_eq!(piped.status.code(), Some(0), "{args}: {}", String::from_utf8_lossy(&piped.stderr));
+        assert!(piped.stdout.starts_with(start.as_bytes()), "{args}");
+    }
+    assert!(!dir.path("-").exists());
+}
+
 /// One damaged chunk costs its variable, not the others.
 #[test]
 fn a_damaged_variable_does_not_stop_a_conversion() {

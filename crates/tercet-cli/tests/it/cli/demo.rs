@@ -30,6 +30,8 @@ fn the_demo_runs_to_its_end() {
         "{\"name\":\"Tunis\",\"people\":640000}",
         "kept: 8 of 12 rows",
         "lost: rows 4..8",
+        "\nno differences\n",
+        "$ tercet find tercet-demo/catalog.tatami",
     ] {
         assert!(output.stdout.contains(line), "{line}\n\n{}", output.stdout);
     }
