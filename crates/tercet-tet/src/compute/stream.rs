@@ -217,7 +217,8 @@ impl<'f> Select<'f> {
     pub fn is_large(&self) -> Result<bool, Error> {
         let size = self.value_type(false)?.size() as u64;
         let count = self.axes.iter().map(|slice| slice.count()).fold(size, u64::saturating_mul);
-        Ok(count > self.block_bytes())
+        let (block_bytes, _) = self.block_bytes();
+        Ok(count > block_bytes)
     }
 }
 

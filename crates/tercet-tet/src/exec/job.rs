@@ -126,6 +126,16 @@ impl RowSet {
         }
     }
 
+    /// Inserts the chunks of a part of the plan.
+    fn extend(&self, part: &Self) {
+        for (word, bits) in (0u64..).zip(&part.bits) {
+            let bits = bits.load(Ordering::Relaxed);
+            (0..64)
+                .filter(|bit| bits >> bit & 1 == 1)
+                .for_each(|bit| self.insert(part.first + word * 64 + bit));
+        }
+    }
+
     /// Number of chunks that are not in another set of the same plan.
     fn without(&self, other: &Self) -> u64 {
         let words = self.bits.iter().zip(&other.bits);
@@ -139,12 +149,13 @@ impl RowSet {
 impl Counters {
     /// Adds the counts of a part of the execution.
     pub(crate) fn add(&self, part: &Self) {
-        let Self { bytes_read, chunks_decoded, bytes_decoded, by_statistics } = part;
+        let Self { bytes_read, chunks_decoded, bytes_decoded, by_statistics, read } = part;
+        self.by_statistics.extend(by_statistics);
+        self.read.extend(read);
         for (all, part) in [
             (&self.bytes_read, bytes_read),
             (&self.chunks_decoded, chunks_decoded),
             (&self.bytes_decoded, bytes_decoded),
-            (&self.by_statistics, by_statistics),
         ] {
             all.fetch_add(part.load(Ordering::Relaxed), Ordering::Relaxed);
         }
