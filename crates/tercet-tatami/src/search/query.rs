@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! query   clause … ("OR" between clauses is optional)
-//! clause  sign part ("AND" sign part) …
+//! clause  sign part ("AND" sign part) …; `&&` is `AND`, `||` is `OR`
 //! sign    nothing (optional), "+" (required), "-" or "NOT" (excluded)
 //! part    [field:] word, word*, word~2, "consecutive terms", "near terms"~3, ( query ), all with ^boost; * alone
 //! field   title, body, anchor, url
@@ -178,6 +178,13 @@ impl Query {
         self.root.has_prefix()
     }
 
+    /// Words with a colon before a space, such as `price` of `price: 15`. They are searched as text, also if there is such a column.
+    pub fn words_with_colon(&self) -> Vec<&str> {
+        let mut out = Vec::new();
+        self.root.words_with_colon(&mut out);
+        out
+    }
+
     /// The terms of the query for an analyzer.
     pub(super) fn analyze(&self, analyzer: Analyzer) -> TermQuery {
         let mut query = TermQuery { root: group(&self.root, analyzer) };
@@ -311,6 +318,19 @@ fn group(clauses: &Clauses, analyzer: Analyzer) -> Group {
 }
 
 impl Clauses {
+    fn words_with_colon<'a>(&'a self, out: &mut Vec<&'a str>) {
+        for (_, clause) in &self.parts {
+            match &clause.kind {
+                ClauseKind::Words(text) => {
+                    let words = text.split_whitespace().filter_map(|word| word.strip_suffix(':'));
+                    out.extend(words.filter(|word| !word.is_empty()));
+                }
+                ClauseKind::Group(inner) => inner.words_with_colon(out),
+                _ => {}
+            }
+        }
+    }
+
     fn has_prefix(&self) -> bool {
         self.parts.iter().any(|(_, clause)| match &clause.kind {
             ClauseKind::Prefix(_) => true,

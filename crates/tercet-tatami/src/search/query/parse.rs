@@ -94,8 +94,8 @@ impl Parser<'_> {
         match self.run() {
             "" if self.at == self.text.len() => Next::End,
             "" if self.rest().starts_with(')') => Next::Close,
-            "AND" => Next::And,
-            "OR" => Next::Or,
+            "AND" | "&&" => Next::And,
+            "OR" | "||" => Next::Or,
             _ => Next::Other,
         }
     }
@@ -109,15 +109,13 @@ impl Parser<'_> {
             let at = self.at;
             match self.next() {
                 Next::End | Next::Close => break,
-                Next::Or if !any => {
-                    return Err(QueryError::new(self.at, "missing operand before `OR`"));
-                }
-                Next::And => return Err(QueryError::new(self.at, "missing operand before `AND`")),
+                Next::And => return Err(self.missing_operand("before")),
+                Next::Or if !any => return Err(self.missing_operand("before")),
                 Next::Or => {
-                    let or = self.at;
-                    self.at += 2;
+                    let missing = self.missing_operand("after");
+                    self.at += self.run().len();
                     if matches!(self.next(), Next::End | Next::Close | Next::And | Next::Or) {
-                        return Err(QueryError::new(or, "missing operand after `OR`"));
+                        return Err(missing);
                     }
                 }
                 Next::Other => {
@@ -128,6 +126,11 @@ impl Parser<'_> {
             debug_assert!(self.at > at, "the parser makes progress");
         }
         Ok(group)
+    }
+
+    /// The error of the current operator.
+    fn missing_operand(&self, side: &str) -> QueryError {
+        QueryError::new(self.at, format!("missing operand {side} `{}`", self.run()))
     }
 
     fn clause(&mut self, group: &mut Clauses) -> Result<(), QueryError> {
@@ -141,10 +144,10 @@ impl Parser<'_> {
         let must = |sign| if sign == Sign::May { Sign::Must } else { sign };
         all.parts.extend(first.into_iter().map(|(sign, part)| (must(sign), part)));
         while self.next() == Next::And {
-            let and = self.at;
-            self.at += 3;
+            let missing = self.missing_operand("after");
+            self.at += self.run().len();
             if self.next() != Next::Other {
-                return Err(QueryError::new(and, "missing operand after `AND`"));
+                return Err(missing);
             }
             all.parts.extend(self.signed()?.into_iter().map(|(sign, part)| (must(sign), part)));
         }
@@ -170,6 +173,7 @@ impl Parser<'_> {
         if sign != Sign::May && self.rest().starts_with(['+', '-']) {
             return Err(QueryError::new(part_at, "duplicate sign"));
         }
+        self.reject_other_syntax()?;
         let field = match self.field()? {
             Some(Target::Column(name)) => {
                 let (at, test) = (self.at, self.column_test(&name)?);
@@ -208,6 +212,38 @@ impl Parser<'_> {
         Ok(kind.map(|kind| (sign, Clause { at, field, kind, boost })))
     }
 
+    /// Operators of other query languages are errors, not words.
+    fn reject_other_syntax(&self) -> Result<(), QueryError> {
+        let (rest, run) = (self.rest(), self.run());
+        let fault = |what: String| Err(QueryError::new(self.at, what));
+        let is_operand = |next: char| next.is_alphanumeric() || matches!(next, '"' | '(');
+        if rest.strip_prefix('!').is_some_and(|after| after.starts_with(is_operand)) {
+            return fault("`!` is not supported: write `-term` to exclude a term".to_owned());
+        }
+        if rest.starts_with(['[', '{'])
+            && let Some(end) = rest.find([']', '}'])
+            && rest[..end].split_whitespace().any(|word| word == "TO")
+        {
+            let range = &rest[..=end];
+            return fault(format!("a range needs a column: write `column:{range}`"));
+        }
+        let inside = run.strip_prefix('/').and_then(|run| run.strip_suffix('/'));
+        if inside.is_some_and(|inside| inside.contains(['*', '?', '+', '[', '|', '\\', '^', '$'])) {
+            return fault(format!(
+                "regular expressions are not supported in queries: quote `{run}` to search for it as text"
+            ));
+        }
+        for operator in ["&&", "||"] {
+            if let Some((before, after)) = run.split_once(operator)
+                && ends_in_word(before)
+                && !after.is_empty()
+            {
+                return fault(format!("write spaces around `{operator}`"));
+            }
+        }
+        Ok(())
+    }
+
     /// A field or a column and its colon. `std::vec`, `http://host` and `12:30` are words.
     fn field(&mut self) -> Result<Option<Target>, QueryError> {
         let rest = self.rest();
@@ -215,14 +251,19 @@ impl Parser<'_> {
         let len = rest.find(|letter: char| !is_part(letter)).unwrap_or(rest.len());
         let (name, after) = rest.split_at(len);
         let Some(after) = after.strip_prefix(':') else { return Ok(None) };
+        let field = DocField::ALL.into_iter().find(|field| field.name() == name);
+        if let Some(field) = field.filter(|_| after.is_empty() || after.starts_with(char::is_whitespace)) {
+            let what = format!("missing term after `{field}:`: write the term without a space before it");
+            return Err(QueryError::new(self.at, what));
+        }
         if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
             || after.is_empty()
             || after.starts_with(|next: char| next.is_whitespace() || matches!(next, ':' | '/'))
         {
             return Ok(None);
         }
-        let target = match DocField::ALL.into_iter().find(|field| field.name() == name) {
-            Some(field) if after.starts_with(['[', '{']) => {
+        let target = match field {
+            Some(field) if after.starts_with(['[', '{', '<', '>']) => {
                 let what = format!("field `{field}` has no ranges; columns have");
                 return Err(QueryError::new(self.at, what));
             }
@@ -434,9 +475,18 @@ fn ends_in_word(text: &str) -> bool {
         .is_some_and(|last| !analyze::tokens(last.encode_utf8(&mut [0; 4]).as_bytes()).is_empty())
 }
 
-/// Wildcards are honoured at the end of a word only.
+/// Wildcards are honoured at the end of a word only. A `?` in a URL is text.
 fn reject_wildcards(word: &str, start: usize) -> Result<(), QueryError> {
     let letters: Vec<(usize, char)> = word.char_indices().collect();
+    if !word.contains('/') {
+        for three in letters.windows(3) {
+            if three[1].1 == '?' && three[0].1.is_alphanumeric() && three[2].1.is_alphanumeric() {
+                let what =
+                    "the wildcard `?` is not supported: write a prefix (`col*`) or a fuzzy term (`color~1`)";
+                return Err(QueryError::new(start + three[1].0, what));
+            }
+        }
+    }
     for pair in letters.windows(2) {
         let ((at, first), (_, second)) = (pair[0], pair[1]);
         if first == '*' && second.is_alphanumeric() {
