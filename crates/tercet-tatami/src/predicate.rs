@@ -14,6 +14,7 @@
 //! # Ok::<(), tercet_tatami::predicate::ParseError>(())
 //! ```
 
+mod absent;
 mod bind;
 mod logical;
 mod mask;
@@ -25,6 +26,7 @@ mod rows;
 mod suggest;
 mod tokens;
 
+pub(crate) use absent::Reduced;
 pub use bind::BindError;
 pub use mask::Mask;
 pub use matcher::Matcher;

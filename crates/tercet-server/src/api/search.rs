@@ -319,14 +319,12 @@ fn file_of(set: &SearchSet, segment: usize) -> FileJson {
     FileJson { id: file.id.clone(), path: file.path.clone() }
 }
 
-/// The filter, checked against the columns of every segment.
+/// The filter, checked against the columns of all segments. A column that only some segments have is null in the others.
 fn filter(call: &Call<'_>, set: &SearchSet) -> Result<Option<Expr>, Failure> {
     let Some(text) = call.params.get("where") else { return Ok(None) };
     let parsed = parse(text)?;
-    for segment in set.searcher.segments() {
-        let file = segment.file();
-        bind(&parsed, text, file.schema(), &file.logical_types())?;
-    }
+    let Some((schema, logical_types)) = set.searcher.schema() else { return Ok(None) };
+    bind(&parsed, text, &schema, &logical_types)?;
     Ok(Some(parsed.expr().clone()))
 }
 

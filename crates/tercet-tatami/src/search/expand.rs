@@ -1,6 +1,6 @@
 //! Prefixes and fuzzy words: the dictionary terms that they match.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::query::{Group, Part, Query, Scored, Sign, TermQuery};
 use super::segment::Segment;
@@ -13,13 +13,33 @@ const MAX_TERMS: usize = 1024;
 const MAX_BIGRAMS: usize = 1 << 14;
 
 impl Segment {
-    /// The query in terms of this segment.
+    /// The query in terms of this segment, which has its columns.
     pub(super) fn expanded(&self, query: &Query) -> Result<TermQuery, ErrorKind> {
+        let query = self.expanded_terms(query)?;
+        check_columns(&query, std::slice::from_ref(self))?;
+        Ok(query)
+    }
+
+    /// The query in terms of this segment, whose columns other segments may have.
+    pub(super) fn expanded_terms(&self, query: &Query) -> Result<TermQuery, ErrorKind> {
         expanded(query, &[self])
     }
 }
 
-/// The query in terms of segments with the same analyzer.
+/// Checks that a segment has each column of a query. A column that only some segments have is empty in the others.
+pub(super) fn check_columns(query: &TermQuery, segments: &[Segment]) -> Result<(), ErrorKind> {
+    let Some(first) = segments.first() else { return Ok(()) };
+    let has =
+        |column: &str| segments.iter().any(|segment| segment.file().schema().index_of(column).is_some());
+    for test in query.columns() {
+        if !has(&test.column) {
+            return Err(test.unknown(first.file().schema()));
+        }
+    }
+    Ok(())
+}
+
+/// The query in terms of segments with the same analyzer. Columns are not checked.
 pub(super) fn expanded(query: &Query, segments: &[&Segment]) -> Result<TermQuery, ErrorKind> {
     let analyzer = segments.first().map_or(super::Analyzer::PLAIN, |segment| segment.analyzer());
     let mut query = query.analyze(analyzer);
@@ -27,14 +47,6 @@ pub(super) fn expanded(query: &Query, segments: &[&Segment]) -> Result<TermQuery
         let reason = "its terms are not indexed by field: index the documents again with an analyzer other than `plain`";
         return Err(ErrorKind::Query { reason: reason.into() });
     }
-    // A column that only some segments have is empty in the others.
-    query.try_for_each_mut(&mut |part| match (part, segments) {
-        (Part::Column(test), [first, ..]) => {
-            let has = |segment: &&Segment| segment.file().schema().index_of(&test.column).is_some();
-            if segments.iter().any(has) { Ok(()) } else { Err(test.unknown(first.file().schema())) }
-        }
-        _ => Ok(()),
-    })?;
     // Anchor texts are not stored.
     query.try_for_each_mut(&mut |part| {
         if matches!(part, Part::Phrase(_, phrase) if phrase.field == Some(super::query::DocField::Anchor)) {
@@ -49,24 +61,26 @@ pub(super) fn expanded(query: &Query, segments: &[&Segment]) -> Result<TermQuery
     }
     query.try_for_each_mut(&mut |part| {
         let mut most = MAX_TERMS;
-        let found = match part {
+        let (terms, text, kind) = match part {
             Part::Prefix(scored) => {
                 if analyzer.is_lone(scored.text()) {
                     most = MAX_BIGRAMS;
                 }
-                (terms_with_prefix(&scored.term, segments, most)?, scored.clone(), "prefix")
+                let terms = terms_with_prefix(&scored.term, segments, most)?;
+                let terms = terms.into_iter().map(|term| Scored { term, ..scored.clone() });
+                (terms.collect::<Vec<_>>(), scored.text(), "prefix")
             }
             Part::Fuzzy(scored, edits) => {
-                (similar_terms(scored, usize::from(*edits), segments)?, scored.clone(), "fuzzy term")
+                let terms = similar_terms(scored, usize::from(*edits), segments)?;
+                (weighted_by_similarity(scored, terms), scored.text(), "fuzzy term")
             }
             _ => return Ok(()),
         };
-        let (terms, scored, kind) = found;
         if terms.len() > most {
-            let reason = format!("the {kind} `{}` matches more than {most} terms", scored.text());
+            let reason = format!("the {kind} `{text}` matches more than {most} terms");
             return Err(ErrorKind::Query { reason: reason.into() });
         }
-        let parts = terms.into_iter().map(|term| (Sign::May, Part::Term(Scored { term, ..scored.clone() })));
+        let parts = terms.into_iter().map(|scored| (Sign::May, Part::Term(scored)));
         *part = Part::Group(Group { parts: parts.collect() });
         Ok(())
     })?;
@@ -103,29 +117,59 @@ fn terms_with_prefix(
     Ok(out)
 }
 
+/// A term within some edits.
+#[derive(Clone, Copy, Debug, Default)]
+struct SimilarTerm {
+    edits: usize,
+    /// Documents with it.
+    documents: u64,
+}
+
 fn similar_terms(
     scored: &Scored,
     edits: usize,
     segments: &[&Segment],
-) -> Result<BTreeSet<String>, ErrorKind> {
+) -> Result<BTreeMap<String, SimilarTerm>, ErrorKind> {
     let word: Vec<char> = scored.text().chars().collect();
     let field = scored.term.strip_suffix(scored.text()).unwrap_or("");
     let mut row = Vec::new();
-    let mut out = BTreeSet::new();
+    let mut out: BTreeMap<String, SimilarTerm> = BTreeMap::new();
     for segment in segments {
-        segment.terms.with_prefix(field.as_bytes(), &mut |term, _| {
+        segment.terms.with_prefix(field.as_bytes(), &mut |term, entry| {
             if let Ok(term) = str::from_utf8(term)
                 && let Some(rest) = term.strip_prefix(field)
                 && !rest.contains(':')
                 && rest.len() <= 4 * (word.len() + edits)
-                && distance(&word, rest, edits, &mut row).is_some()
+                && let Some(edits) = distance(&word, rest, edits, &mut row)
             {
-                out.insert(term.to_owned());
+                let similar = out.entry(term.to_owned()).or_default();
+                similar.edits = edits;
+                similar.documents += u64::from(entry.documents());
             }
             out.len() <= MAX_TERMS
         })?;
     }
     Ok(out)
+}
+
+/// The terms of a fuzzy word. Each counts less by its edits. All have the weight of the most frequent one: misspellings are rare, so by
+/// their own weights they would rank above the word.
+fn weighted_by_similarity(scored: &Scored, terms: BTreeMap<String, SimilarTerm>) -> Vec<Scored> {
+    let most = terms.iter().rev().max_by_key(|(_, similar)| similar.documents);
+    let Some(weight_of) = most.map(|(term, _)| Box::from(term.as_str())) else { return Vec::new() };
+    let field = scored.term.len() - scored.text().len();
+    let one = |(term, similar): (String, SimilarTerm)| {
+        let letters = scored.text().chars().count().max(term[field..].chars().count());
+        let boost = scored.boost * similarity(similar.edits, letters);
+        Scored { term, boost, weight_of: Some(Box::clone(&weight_of)), ..scored.clone() }
+    };
+    terms.into_iter().map(one).collect()
+}
+
+/// The factor of a term with this many edits of the letters of the longer word: 1 for the word itself, and more than 0.
+#[expect(clippy::cast_precision_loss, reason = "few letters")]
+fn similarity(edits: usize, letters: usize) -> f32 {
+    1.0 - edits as f32 / (letters + 1) as f32
 }
 
 /// The edit distance of two words, if it is at most `edits`: letters inserted, deleted, replaced, or swapped with the next one.

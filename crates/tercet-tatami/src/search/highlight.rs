@@ -36,7 +36,7 @@ impl Segment {
     /// The matching terms of a text, such as that of a document, as byte ranges that do not overlap. Terms after the first million are not
     /// examined.
     pub fn matches_in(&self, query: &Query, text: &[u8]) -> Result<Vec<Range<usize>>, Error> {
-        let terms = self.expanded(query).map_err(|kind| self.file().error(kind))?;
+        let terms = self.expanded_terms(query).map_err(|kind| self.file().error(kind))?;
         let wanted: HashSet<&str> = terms.scored().map(Scored::text).collect();
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut seen = 0;
@@ -56,7 +56,7 @@ impl Segment {
 
     /// Marks the terms of a query in texts of this segment.
     pub(super) fn highlighter(&self, query: &Query, bytes: usize) -> Result<Highlighter, Error> {
-        let query = self.expanded(query).map_err(|kind| self.file().error(kind))?;
+        let query = self.expanded_terms(query).map_err(|kind| self.file().error(kind))?;
         Ok(Highlighter { query, tokenizer: self.analyzer().tokenizer(), bytes })
     }
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::analyzer::Analyzer;
-use super::expand::expanded;
+use super::expand::{check_columns, expanded};
 use super::options::{Hit, SearchOptions, SearchStats, TermExplanation};
 use super::query::{Part, Query, Scored, TermQuery};
 use super::rank::{self, Norms, Ranking, WITH_NORMS};
@@ -216,7 +216,11 @@ impl<'a> Cluster<'a> {
     /// The query in terms of a group.
     fn expanded(&self, group: &AnalyzerGroup, query: &Query) -> Result<TermQuery, Error> {
         let segments: Vec<&Segment> = group.segments.iter().map(|at| &self.segments[*at]).collect();
-        expanded(query, &segments).map_err(|kind| segments[0].file().error(kind))
+        let query = expanded(query, &segments).and_then(|query| {
+            check_columns(&query, self.segments)?;
+            Ok(query)
+        });
+        query.map_err(|kind| segments[0].file().error(kind))
     }
 
     /// The analyzers of the segments. With several, the terms of a query differ by segment, and the idf of a term is that of the
@@ -273,7 +277,7 @@ impl<'a> Cluster<'a> {
                 }
                 // Added in query order, like scores, so that no score of the segment exceeds the bound by rounding.
                 let idf = |scored: &Scored| {
-                    query.idf_overrides.get(&scored.term).copied().unwrap_or(0.0) * scored.boost
+                    query.idf_overrides.get(scored.weight_term()).copied().unwrap_or(0.0) * scored.boost
                 };
                 let held = terms.iter().filter(|scored| most(&scored.term) > 0);
                 let bound =

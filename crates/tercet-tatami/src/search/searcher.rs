@@ -40,7 +40,9 @@ use super::segment::{Effort, Matches, Segment};
 use crate::error::Error;
 #[cfg(any(unix, windows))]
 use crate::file::ReadOptions;
-use crate::predicate::{Expr, Mask};
+use crate::logical_type::LogicalType;
+use crate::predicate::{Expr, Mask, Reduced};
+use crate::schema::{Field, Schema};
 use clock::Clock;
 pub use facet::{Facet, FacetValue};
 pub use sort::SortBy;
@@ -383,9 +385,36 @@ impl Searcher {
         Ok(SearchResponse { hits, total, facets, took, stats })
     }
 
-    /// The documents of each segment that match a filter.
+    /// The columns of all segments with their logical types; `None` without segments. Of several columns with the same name, that of the
+    /// first segment.
+    pub fn schema(&self) -> Option<(Schema, Vec<Option<LogicalType>>)> {
+        let (mut fields, mut logical_types): (Vec<Field>, Vec<Option<LogicalType>>) =
+            (Vec::new(), Vec::new());
+        for file in self.segments.iter().map(Segment::file) {
+            for (field, logical_type) in file.schema().fields().iter().zip(file.logical_types()) {
+                if !fields.iter().any(|known| known.name == field.name) {
+                    fields.push(Field { sort_key: false, ..field.clone() });
+                    logical_types.push(logical_type);
+                }
+            }
+        }
+        Some((Schema::new(fields).ok()?, logical_types))
+    }
+
+    /// The documents of each segment that match a filter. A column that only some segments have is null in the others.
     fn filters(&self, filter: &Expr) -> Result<Vec<Mask>, Error> {
-        self.segments.iter().map(|segment| segment.filter(filter)).collect()
+        for column in filter.columns() {
+            check_column(&self.segments, column)?;
+        }
+        let one = |segment: &Segment| {
+            let all = |bit| Mask::filled(usize::try_from(segment.document_count()).unwrap_or(0), bit);
+            match filter.without_columns(&|column| segment.file().schema().index_of(column).is_some()) {
+                Reduced::Every => Ok(all(true)),
+                Reduced::Never => Ok(all(false)),
+                Reduced::Rows(filter) => segment.filter(&filter),
+            }
+        };
+        self.segments.iter().map(one).collect()
     }
 
     /// The top documents up to the end of the requested page.
@@ -508,6 +537,15 @@ impl Searcher {
         }
         Ok(())
     }
+}
+
+/// Checks that a segment has a column.
+fn check_column(segments: &[Segment], column: &str) -> Result<(), Error> {
+    let Some(first) = segments.first() else { return Ok(()) };
+    if segments.iter().any(|segment| segment.file().schema().index_of(column).is_some()) {
+        return Ok(());
+    }
+    first.file().column_index(column).map(drop)
 }
 
 /// Hides the documents that a newer segment, or a later row of the same one, has as well; returns their number.

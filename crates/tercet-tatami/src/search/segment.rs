@@ -195,6 +195,11 @@ impl Segment {
         self.postings.positions.is_some()
     }
 
+    /// Whether its bytes are read from a remote source.
+    pub fn is_remote(&self) -> bool {
+        self.file.inner().source.is_remote()
+    }
+
     /// Whether only snippets of the documents are stored.
     pub fn is_snippet_only(&self) -> bool {
         self.file.schema().fields().get(columns::BODY).is_some_and(|field| field.kind != crate::Type::BlobRef)
@@ -367,10 +372,15 @@ impl Segment {
         scorer: TermScorer<'a>,
     ) -> Result<Option<Cursor<'a>>, ErrorKind> {
         let Some(entry) = self.terms.get(scored.term.as_bytes())? else { return Ok(None) };
-        let given = options.idf_overrides.and_then(|overrides| overrides.get(&scored.term)).copied();
+        let given = options.idf_overrides.and_then(|overrides| overrides.get(scored.weight_term())).copied();
         let weight = if let Some(given) = given {
             given
         } else {
+            let other = match &scored.weight_of {
+                Some(term) if **term != *scored.term => self.terms.get(term.as_bytes())?,
+                _ => None,
+            };
+            let entry = other.unwrap_or(entry);
             let idf = score::idf(self.documents, entry.documents().into());
             if options.ranking.is_weighted_by_frequency() {
                 rank::weight(idf, entry.documents().into(), self.occurrences(entry)?)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::search::{
-    Document, FieldValue, MergeOptions, Query, SearchOptions, SearchRequest, Searcher, Segment,
-    SegmentBuilder, SegmentOptions, SortBy, merge,
+    AnalyzerChoice, Document, FieldValue, MergeOptions, Query, SearchOptions, SearchRequest, Searcher,
+    Segment, SegmentBuilder, SegmentOptions, SortBy, merge,
 };
 use tercet_tatami::{Expr, Field, File, Provenance, ReadOptions, Scalar, Type, WriterOptions};
 
@@ -43,7 +43,7 @@ fn built(numbers: std::ops::Range<i64>) -> Vec<u8> {
     let writer = WriterOptions::new().with_provenance(Provenance::Off);
     let options = SegmentOptions::new()
         .with_writer(writer)
-        .with_analyzer(tercet_tatami::search::AnalyzerChoice::Fixed("standard".parse().unwrap()))
+        .with_analyzer(AnalyzerChoice::Fixed("standard".parse().unwrap()))
         .with_fields(fields());
     let mut builder = SegmentBuilder::new(Cursor::new(Vec::new()), options).unwrap();
     for number in numbers {
@@ -175,6 +175,80 @@ fn facets_and_orders_use_columns() {
     let filter = Expr::col("price").lt(1.0);
     let response = searcher.search(&request.clone().with_filter(Some(filter))).unwrap();
     assert_eq!(response.total.unwrap().documents, 2);
+}
+
+/// Members of which some have no column of a query, a filter or an order: it is null there.
+#[test]
+fn members_may_lack_columns() {
+    let plain = |analyzer: &str, ids: &[&str]| {
+        let analyzer = AnalyzerChoice::Fixed(analyzer.parse().unwrap());
+        let options = SegmentOptions::new().with_analyzer(analyzer);
+        let mut builder = SegmentBuilder::new(Cursor::new(Vec::new()), options).unwrap();
+        for id in ids {
+            builder.add(&Document::new(id, "").with_id(id).with_body(b"a lamp")).unwrap();
+        }
+        opened(builder.finish().unwrap().written.output)
+    };
+    // The first member has no columns, and the last one has another analyzer.
+    let segments = vec![plain("standard", &["p/1", "p/2"]), opened(built(0..20)), plain("german", &["g/1"])];
+    let searcher = Searcher::new(segments).unwrap();
+    let lamp = || SearchRequest::new(Query::parse("lamp").unwrap()).with_limit(100);
+    let ids = |request: &SearchRequest| -> Vec<String> {
+        let found = searcher.search(request).unwrap();
+        assert_eq!(found.total.unwrap().documents, found.hits.len() as u64);
+        assert!(found.hits.iter().all(|hit| hit.highlight.as_ref().unwrap().marks.len() <= 1));
+        found.hits.into_iter().map(|hit| hit.stored.doc_id).collect()
+    };
+    let sorted = |request: &SearchRequest| {
+        let mut ids = ids(request);
+        ids.sort_unstable();
+        ids
+    };
+    let numbered = |test: &dyn Fn(&[FieldValue]) -> bool| -> Vec<String> {
+        expected(0..20, test).into_iter().map(|number| format!("u/{number:03}")).collect()
+    };
+    let with_absent = |mut some: Vec<String>| {
+        some.extend(["g/1", "p/1", "p/2"].map(str::to_owned));
+        some.sort_unstable();
+        some
+    };
+    let is_german = |values: &[FieldValue]| values.first() == Some(&text("de").into());
+    let price = |values: &[FieldValue]| match values.get(1) {
+        Some(FieldValue::Scalar(Scalar::Float64(price))) => Some(*price),
+        _ => None,
+    };
+    let query = |text: &str| SearchRequest::new(Query::parse(text).unwrap()).with_limit(100);
+    let others = with_absent(numbered(&|values| !is_german(values)));
+    assert_eq!(sorted(&query("lamp -lang:de")), others);
+    let cheap = numbered(&|values| price(values).is_some_and(|price| price <= 3.0));
+    assert!(!cheap.is_empty());
+    assert_eq!(sorted(&query("+lamp +price:[0 TO 3]")), cheap);
+    for (filter, expected) in [
+        ("price <= 3", cheap.clone()),
+        ("not price > 3", cheap.clone()),
+        ("price is null", with_absent(numbered(&|values| price(values).is_none()))),
+        ("price is null or price <= 3", {
+            with_absent(numbered(&|values| price(values).is_none_or(|price| price <= 3.0)))
+        }),
+        ("price is null and url = 'g/1'", vec!["g/1".to_owned()]),
+    ] {
+        let filter = Expr::parse(filter).unwrap();
+        assert_eq!(sorted(&lamp().with_filter(Some(filter.clone()))), expected, "{filter:?}");
+    }
+    let by_price = ids(&lamp().with_sort(Some(SortBy::descending("price"))));
+    assert_eq!((by_price[0].as_str(), by_price[17].as_str()), ("u/019", "u/000"));
+    assert_eq!(by_price[18..], ["p/1", "p/2", "u/006", "u/013", "g/1"]);
+    let (schema, _) = searcher.schema().unwrap();
+    assert!(schema.index_of("price").is_some() && schema.index_of("doc_id") == Some(0));
+    // A column that no member has.
+    for request in [
+        query("+lamp +colour:red"),
+        lamp().with_filter(Some(Expr::col("colour").eq("red"))),
+        lamp().with_sort(Some(SortBy::ascending("colour"))),
+    ] {
+        let error = searcher.search(&request).unwrap_err().to_string();
+        assert!(error.contains("`colour`"), "{error}");
+    }
 }
 
 #[test]

@@ -102,6 +102,33 @@ fn boosts_multiply_scores() {
     assert!((score("\"the ship\"^0.5") - 0.5 * score("\"the ship\"")).abs() < 1e-6);
 }
 
+/// Misspellings are rare, but rank below the word, and the more edits, the lower.
+#[test]
+fn fuzzy_words_rank_by_similarity() {
+    let mut pages: Vec<(String, &str)> = (0..30).map(|n| (format!("d{n:02}"), "a colour is here")).collect();
+    pages.push(("one".to_owned(), "a colous is here"));
+    pages.push(("two".to_owned(), "a coloxy is here"));
+    let pages: Vec<(&str, &str, &str)> = pages.iter().map(|(id, body)| (&id[..], "", *body)).collect();
+    for analyzer in [Analyzer::PLAIN, Analyzer::STANDARD] {
+        let whole = opened(built(AnalyzerChoice::Fixed(analyzer), &pages));
+        let parts =
+            [&pages[..3], &pages[3..]].map(|part| opened(built(AnalyzerChoice::Fixed(analyzer), part)));
+        let query = Query::parse("colour~2").unwrap();
+        for ranking in [Ranking::Native, Ranking::Bm25, Ranking::Relevance] {
+            let options = SearchOptions::new(40).with_ranking(ranking);
+            let hits = whole.find(&query, &options).unwrap().hits;
+            let documents: Vec<u32> = hits.iter().map(|hit| hit.document).collect();
+            assert_eq!(documents, (0..32).collect::<Vec<u32>>(), "{ranking:?}");
+            let scores = [hits[29].score, hits[30].score, hits[31].score];
+            assert!(scores[0] > scores[1] && scores[1] > scores[2] && scores[2] > 0.0, "{scores:?}");
+            let (several, _) = Cluster::new(&parts).find(&query, &options, None).unwrap();
+            let bits = |scores: Vec<f32>| scores.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+            let one = bits(hits.iter().map(|hit| hit.score).collect());
+            assert_eq!(bits(several.iter().map(|hit| hit.score).collect()), one, "{ranking:?}");
+        }
+    }
+}
+
 #[test]
 fn queries_that_a_segment_cannot_evaluate_are_errors() {
     let plain = segment(AnalyzerChoice::Fixed(Analyzer::PLAIN));

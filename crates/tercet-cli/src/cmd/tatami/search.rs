@@ -8,7 +8,7 @@ use anstyle::Style;
 use tercet::core::escape;
 use tercet::tatami::search::{
     Analyzer, Counting, DocumentHit, Facet, Query, Ranking, RunStats, SearchRequest, SearchResponse,
-    Searcher, SortBy, StoredFields, Suggestion, TermExplanation, Total,
+    Searcher, Segment, SortBy, StoredFields, Suggestion, TermExplanation, Total,
 };
 
 use self::json::SearchJson;
@@ -48,7 +48,7 @@ Query syntax:
   a b             a or b; documents with both score higher
   +a b            a is required; b increases the score
   a -b, a NOT b   a without b
-  a AND b         both terms
+  a AND b, a && b both terms
   \"a b\"           phrase; \"a b\"~3 allows 3 other terms between
   (a b) AND c     grouping
   title:a         in a field: title, body, anchor, url
@@ -227,13 +227,21 @@ impl Args {
         Ok(Some(if self.rank == RankArg::Native { query } else { query.dedup_terms() }))
     }
 
-    /// The filter, which all segments must be able to evaluate.
+    /// The filter. A column that only some segments have is null in the others.
     fn filter(&self, searcher: &Searcher) -> Result<Option<tercet::tatami::Expr>, Failure> {
-        let mut filter = None;
-        for segment in searcher.segments() {
-            filter = self.filter.bind_to(segment.file())?;
+        let (Some(filter), Some((schema, logical_types))) = (self.filter.text(), searcher.schema()) else {
+            return Ok(None);
+        };
+        let parsed = filter.parsed()?;
+        let first = searcher.segments().first().map_or("", |segment| segment.file().name());
+        filter.bound(&parsed, first, &schema, &logical_types)?;
+        let columns = parsed.expr().columns();
+        for file in searcher.segments().iter().map(Segment::file) {
+            if columns.iter().all(|column| file.schema().index_of(column).is_some()) {
+                filter.bind_to(file)?;
+            }
         }
-        Ok(filter)
+        Ok(Some(parsed.expr().clone()))
     }
 }
 
@@ -376,10 +384,22 @@ fn notes(searcher: &Searcher, query: &Query, out: &mut Ui) -> Result<(), Failure
             analyzer.name()
         ))?;
     }
+    if let Some((schema, _)) = searcher.schema() {
+        for word in query.words_with_colon() {
+            if schema.index_of(word).is_some() {
+                let word = escape::name(word);
+                out.side_summary(format_args!(
+                    "`{word}:` before a space is text: write `{word}:value` to test the column"
+                ))?;
+            }
+        }
+    }
+    // Corrections compare a large part of the dictionary, which a remote segment would transfer.
+    let is_remote = searcher.segments().iter().any(Segment::is_remote);
     for word in searcher.missing_words(query)? {
         let prefix: String = word.chars().take(MAX_TERM_CHARS).collect();
         let dots = if prefix.len() < word.len() { "…" } else { "" };
-        let similar = searcher.correct(&word, CORRECTIONS)?;
+        let similar = if is_remote { Vec::new() } else { searcher.correct(&word, CORRECTIONS)? };
         let similar: Vec<String> =
             similar.iter().map(|similar| format!("`{}`", escape::name(&similar.word))).collect();
         let hint = if similar.is_empty() {

@@ -140,3 +140,28 @@ fn doctor_reports_remote_support() {
         result.out
     );
 }
+
+/// Corrections would transfer the dictionary of a remote segment.
+#[test]
+fn missing_words_of_remote_segments_are_not_corrected() {
+    let fixture = Fixture::new();
+    let documents: String = (0..3000u32)
+        .map(|number| {
+            let word = |at: u32| format!("{:x}", (number * 4 + at).wrapping_mul(2_654_435_761));
+            let text = [word(0), word(1), word(2), word(3)].join(" ");
+            format!("{{\"id\":\"{number}\",\"text\":\"lantern {text}\"}}\n")
+        })
+        .collect();
+    fixture.dir.write("d.jsonl", documents);
+    fixture.ok("tatami index d.jsonl -o d.tatami --analyzer standard");
+    fixture.server.put("/d.tatami", &fixture.dir.read("d.tatami"));
+    let local = fixture.refused("tatami search d.tatami lanterm", 1, "no document contains `lanterm`");
+    assert!(local.err.contains("did you mean `lantern`?"), "{}", local.err);
+    let url = fixture.server.url("/d.tatami");
+    fixture.server.clear_requests();
+    let remote =
+        fixture.refused(&format!("tatami search {url} lanterm"), 1, "no document contains `lanterm`");
+    assert!(!remote.err.contains("did you mean"), "{}", remote.err);
+    let (requests, bytes) = fixture.traffic();
+    assert!(requests <= 6 && bytes <= 256 << 10, "{requests} requests, {bytes} bytes");
+}

@@ -49,6 +49,17 @@ fn fields_are_kept_as_typed_columns() {
     let facets =
         run_command(dir.command().args(["search", "shop.tatami", "lamp", "--facet", "tags", "-n", "1"]));
     assert!(facets.out.contains("2  light") && facets.out.contains("1  desk"), "{}", facets.out);
+    let spaced = run_command(dir.command().args(["search", "shop.tatami", "lamp price: 15"]));
+    assert!(spaced.err.contains("`price:` before a space is text: write `price:value`"), "{}", spaced.err);
+    // Beside a member without these columns.
+    std::fs::create_dir(dir.path("all")).unwrap();
+    std::fs::copy(dir.path("shop.tatami"), dir.path("all/b.tatami")).unwrap();
+    dir.write("plain.jsonl", "{\"id\":\"4\",\"text\":\"an old lamp\"}\n");
+    dir.ok("index plain.jsonl -o all/a.tatami --analyzer standard");
+    assert_eq!(sorted(ids(&dir, &["all", "lamp -lang:de"])), ["1", "3", "4"]);
+    assert_eq!(ids(&dir, &["all", "lamp", "--where", "price < 30", "--sort", "price:desc"]), ["2", "1"]);
+    let nothing = run_command(dir.command().args(["search", "all", "lamp", "--where", "weight < 30"]));
+    assert!(nothing.code == 8 && nothing.err.contains("has no column `weight`"), "{}", nothing.err);
     let unknown = run_command(dir.command().args(["search", "shop.tatami", "colour:red"]));
     assert!(unknown.code == 8 && unknown.err.contains("unknown field `colour`"), "{}", unknown.err);
     dir.ok("verify --deep shop.tatami");
@@ -208,6 +219,45 @@ fn updates_are_merged() {
     });
     assert!(segments.count() <= 21);
     assert_eq!(dir.run("verify --deep s").code, 0);
+}
+
+/// A search beside updates finds all documents, each in the same version.
+#[test]
+fn searches_beside_updates_see_one_version() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("docs")).unwrap();
+    let write = |version: usize| {
+        for number in 0..5 {
+            dir.write(&format!("docs/{number}.txt"), format!("common version{version}"));
+        }
+        dir.ok("index docs -o s --update --analyzer standard");
+    };
+    write(0);
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let mut searches = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Enough for a merge, and for files of merged segments to be removed.
+            (1..=24).for_each(write);
+            is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let mut last = 0;
+        while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+            let result = run_command(dir.command().args(["search", "s", "common", "--json"]));
+            assert_eq!(result.code, 0, "{}", result.err);
+            let json: Value = serde_json::from_str(&result.out).unwrap();
+            let hits = json["hits"].as_array().unwrap();
+            assert_eq!((hits.len(), &json["total"]["documents"]), (5, &5.into()), "{}", result.out);
+            let versions: Vec<usize> = hits
+                .iter()
+                .map(|hit| hit["snippet"].as_str().unwrap()["common version".len()..].parse().unwrap())
+                .collect();
+            assert!(versions.iter().all(|version| *version == versions[0]), "{versions:?}");
+            assert!(versions[0] >= last, "version {} after {last}", versions[0]);
+            (last, searches) = (versions[0], searches + 1);
+        }
+    });
+    assert!(searches > 3, "{searches} searches");
 }
 
 #[test]

@@ -42,21 +42,28 @@ pub(in crate::search) struct Scored {
     /// Whether only the body counts: the occurrences in other fields are subtracted.
     pub(in crate::search) body_only: bool,
     pub(in crate::search) boost: f32,
+    /// The term whose weight it has, if not its own.
+    pub(in crate::search) weight_of: Option<Box<str>>,
 }
 
 impl Scored {
     pub(super) fn new(term: String, field: Option<DocField>, boost: f32) -> Self {
         let word = term.as_str().into();
         match field {
-            None => Self { term, word, body_only: false, boost },
-            Some(DocField::Body) => Self { term, word, body_only: true, boost },
-            Some(field) => Self { term: field.term(&term), word, body_only: false, boost },
+            None => Self { term, word, body_only: false, boost, weight_of: None },
+            Some(DocField::Body) => Self { term, word, body_only: true, boost, weight_of: None },
+            Some(field) => Self { term: field.term(&term), word, body_only: false, boost, weight_of: None },
         }
     }
 
     pub(super) fn with_word(mut self, word: &str) -> Self {
         self.word = word.into();
         self
+    }
+
+    /// The term whose idf it is scored with.
+    pub(in crate::search) fn weight_term(&self) -> &str {
+        self.weight_of.as_deref().unwrap_or(&self.term)
     }
 
     /// The term without its field.
@@ -90,6 +97,13 @@ impl TermQuery {
             *sign == Sign::May && matches!(part, Part::Term(scored) if !scored.body_only)
         };
         self.root.parts.iter().all(plain).then(|| self.scored().collect())
+    }
+
+    /// The tests of columns.
+    pub(in crate::search) fn columns(&self) -> Vec<&ColumnTest> {
+        let mut out = Vec::new();
+        self.root.collect_columns(&mut out);
+        out
     }
 
     /// Whether a part satisfies a test.
@@ -154,6 +168,16 @@ impl Group {
                 Part::Phrase(terms, _) => out.extend(terms),
                 Part::Group(group) => group.collect(out),
                 Part::Prefix(_) | Part::Fuzzy(..) | Part::Column(_) | Part::All => {}
+            }
+        }
+    }
+
+    fn collect_columns<'a>(&'a self, out: &mut Vec<&'a ColumnTest>) {
+        for (_, part) in &self.parts {
+            match part {
+                Part::Column(test) => out.push(test),
+                Part::Group(group) => group.collect_columns(out),
+                _ => {}
             }
         }
     }

@@ -9,7 +9,8 @@ use crate::scalar::Scalar;
 use crate::schema::Type;
 use crate::search::segment::{Matches, Segment};
 
-/// The order of hits by a column. Documents without a value are last; equal ones are in the order of their segments and rows.
+/// The order of hits by a column. Documents without a value, and those of segments without the column, are last; equal ones are in the
+/// order of their segments and rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SortBy {
@@ -43,9 +44,18 @@ pub(super) fn sorted(
 ) -> Result<Vec<RankedDocument>, Error> {
     let mut best: Vec<Keyed> = Vec::new();
     let mut first_kind = None;
+    super::check_column(segments, &sort.column)?;
     for (at, (segment, matches)) in segments.iter().zip(found).enumerate() {
         let file = segment.file();
-        let column = file.column_index(&sort.column)?;
+        let Some(column) = file.schema().index_of(&sort.column) else {
+            for row in matches.rows.positions() {
+                best.push((None, at, u32::try_from(row).unwrap_or(u32::MAX)));
+                if best.len() / 2 > wanted {
+                    cut(&mut best, sort, wanted);
+                }
+            }
+            continue;
+        };
         let kind = file.schema().fields()[column].kind;
         check(segment, &sort.column, kind, *first_kind.get_or_insert(kind))?;
         for batch in file.scan().rows(rows(matches))?.column_positions(&[column])?.batches() {
