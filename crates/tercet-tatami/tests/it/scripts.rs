@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use tercet_core::source::Memory;
 use tercet_tatami::search::{
-    Analyzer, AnalyzerChoice, Cluster, Document, Query, Ranking, SearchOptions, Segment, SegmentBuilder,
-    SegmentOptions, score,
+    Analyzer, AnalyzerChoice, Cluster, Document, FieldValue, Query, Ranking, SearchOptions, Segment,
+    SegmentBuilder, SegmentOptions, score,
 };
-use tercet_tatami::{File, ReadOptions};
+use tercet_tatami::{Field, File, ReadOptions, Scalar, Type};
 
 /// A name, an analyzer and words.
 const CORPORA: [(&str, &str, &str); 20] = [
@@ -73,6 +73,7 @@ fn built(pages: &[Page], analyzer: Analyzer, positions: bool) -> Segment {
     let options = SegmentOptions::new()
         .with_analyzer(AnalyzerChoice::Fixed(analyzer))
         .with_positions(positions)
+        .with_fields(vec![Field::new("count", Type::Int64)])
         .with_memory_bytes(1 << 16);
     let mut builder = SegmentBuilder::new(Cursor::new(Vec::new()), options).unwrap();
     for page in pages {
@@ -80,6 +81,9 @@ fn built(pages: &[Page], analyzer: Analyzer, positions: bool) -> Segment {
             .with_id(&page.url)
             .with_body(page.body.as_bytes())
             .with_anchor(page.anchor.as_bytes());
+        let number: i64 = page.url[2..].parse().unwrap();
+        let values = [FieldValue::Scalar(Scalar::Int64(number % 50))];
+        let document = document.with_values(&values);
         builder.add(&document).unwrap();
     }
     let bytes = builder.finish().unwrap().written.output;
@@ -93,6 +97,8 @@ struct Scorer {
     documents: Vec<[Vec<String>; 4]>,
     lengths: Vec<u32>,
     average: f64,
+    /// The entries of each document with their frequencies.
+    entries: Vec<BTreeMap<String, u32>>,
     /// Documents and occurrences of each entry of the dictionary.
     found: BTreeMap<String, (u64, u64)>,
 }
@@ -107,35 +113,31 @@ impl Scorer {
         let lengths: Vec<u32> =
             documents.iter().map(|fields| fields.iter().map(|field| field.len() as u32).sum()).collect();
         let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
-        let mut out =
-            Self { average: total as f64 / pages.len() as f64, documents, lengths, found: BTreeMap::new() };
-        for document in 0..out.documents.len() {
-            for (entry, frequency) in out.entries(document) {
-                let known = out.found.entry(entry).or_default();
-                known.0 += 1;
-                known.1 += u64::from(frequency);
-            }
+        let entries: Vec<BTreeMap<String, u32>> = documents.iter().map(entries).collect();
+        let mut found: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for (entry, frequency) in entries.iter().flatten() {
+            let known = found.entry(entry.clone()).or_default();
+            known.0 += 1;
+            known.1 += u64::from(*frequency);
         }
-        out
-    }
-
-    /// The entries of a document with their frequencies.
-    fn entries(&self, document: usize) -> BTreeMap<String, u32> {
-        let mut out = BTreeMap::new();
-        for (field, name) in self.documents[document].iter().zip(["", "title:", "anchor:", "url:"]) {
-            for term in field {
-                *out.entry(term.clone()).or_insert(0) += 1;
-                if !name.is_empty() {
-                    *out.entry(format!("{name}{term}")).or_insert(0) += 1;
-                }
-            }
-        }
-        out
+        Self { average: total as f64 / pages.len() as f64, documents, lengths, entries, found }
     }
 
     fn score(&self, ranking: Ranking, document: usize, entry: &str, boost: f32) -> Option<f32> {
-        let frequency = *self.entries(document).get(entry)?;
-        let (found, occurrences) = self.found[entry];
+        self.score_as(ranking, document, entry, entry, boost)
+    }
+
+    /// The score of an entry with the weight of another one.
+    fn score_as(
+        &self,
+        ranking: Ranking,
+        document: usize,
+        entry: &str,
+        weight_of: &str,
+        boost: f32,
+    ) -> Option<f32> {
+        let frequency = *self.entries[document].get(entry)?;
+        let (found, occurrences) = self.found[weight_of];
         let idf = score::idf(self.documents.len() as u64, found);
         let length = f64::from(self.lengths[document]);
         let bm25 = |k1: f32, b: f32| {
@@ -149,11 +151,40 @@ impl Scorer {
         })
     }
 
+    /// The terms, without entries of fields.
+    fn terms(&self) -> impl Iterator<Item = &str> {
+        self.found.keys().map(String::as_str).filter(|entry| !entry.contains(':'))
+    }
+
+    /// Whether one term follows another one with at most some terms in between.
+    fn is_near(&self, document: usize, one: &str, other: &str, slop: usize) -> bool {
+        let [body, title, _, url] = &self.documents[document];
+        let near = |field: &Vec<String>| {
+            let follows = |at: usize| field[at + 1..].iter().take(slop + 1).any(|term| term == other);
+            (0..field.len()).any(|at| field[at] == one && follows(at))
+        };
+        [body, title, url].into_iter().any(near)
+    }
+
     fn has_phrase(&self, document: usize, one: &str, other: &str) -> bool {
         let [body, title, _, url] = &self.documents[document];
         let follows = |field: &Vec<String>| field.windows(2).any(|two| two[0] == one && two[1] == other);
         [body, title, url].into_iter().any(follows)
     }
+}
+
+/// The entries of a document with their frequencies.
+fn entries(fields: &[Vec<String>; 4]) -> BTreeMap<String, u32> {
+    let mut out = BTreeMap::new();
+    for (field, name) in fields.iter().zip(["", "title:", "anchor:", "url:"]) {
+        for term in field {
+            *out.entry(term.clone()).or_insert(0) += 1;
+            if !name.is_empty() {
+                *out.entry(format!("{name}{term}")).or_insert(0) += 1;
+            }
+        }
+    }
+    out
 }
 
 /// What a query of three words asks for, by the scores of a document.
@@ -163,10 +194,11 @@ fn forms<'a>(
     scorer: &'a Scorer,
     ranking: Ranking,
     words: [&str; 3],
-    has_fields: bool,
+    analyzer: Analyzer,
     terms: &'a [String; 3],
 ) -> Vec<Form<'a>> {
     let [a, b, c] = words;
+    let has_fields = analyzer != Analyzer::PLAIN;
     let one =
         move |document: usize, at: usize, boost: f32| scorer.score(ranking, document, &terms[at], boost);
     let sum = |scores: &[Option<f32>]| -> Option<f32> {
@@ -208,12 +240,91 @@ fn forms<'a>(
         (format!("-{a}"), Box::new(move |document| one(document, 0, 1.0).is_none().then_some(0.0))),
         ("*".to_owned(), Box::new(|_| Some(0.0))),
     ];
+    out.push((
+        format!("{a} OR ({b} AND {c})"),
+        Box::new(move |document| {
+            let first = one(document, 0, 1.0);
+            match one(document, 1, 1.0).zip(one(document, 2, 1.0)) {
+                Some((second, third)) => Some(first.unwrap_or(0.0) + second + third),
+                None => first,
+            }
+        }),
+    ));
+    for slop in [1, 3] {
+        out.push((
+            format!("\"{a} {b}\"~{slop}"),
+            Box::new(move |document| {
+                let (first, second) = both(document)?;
+                scorer.is_near(document, &terms[0], &terms[1], slop).then_some(first + second)
+            }),
+        ));
+    }
+    out.push((
+        format!("+{a} +count:[10 TO 30]"),
+        Box::new(move |document| one(document, 0, 1.0).filter(|_| (10..=30).contains(&(document % 50)))),
+    ));
+    // The terms of a prefix are scored in their order.
+    let prefix: String = terms[0].chars().take(2).collect();
+    if is_single(&prefix, analyzer)
+        && !analyzer.is_stemming()
+        && Query::parse(&format!("{prefix}*")).unwrap().has_prefix()
+    {
+        let found: Vec<String> =
+            scorer.terms().filter(|term| term.starts_with(&prefix)).map(str::to_owned).collect();
+        out.push((
+            format!("{prefix}* {b}"),
+            Box::new(move |document| {
+                let mut scores: Vec<Option<f32>> =
+                    found.iter().map(|term| scorer.score(ranking, document, term, 1.0)).collect();
+                scores.push(one(document, 1, 1.0));
+                sum(&scores)
+            }),
+        ));
+    }
+    // Those of a fuzzy word count by their similarity, with the weight of the most frequent one.
+    let letters = terms[0].chars().count();
+    if letters > 2 && !analyzer.is_stemming() {
+        let mut typed: Vec<char> = terms[0].chars().collect();
+        typed.remove(letters / 2);
+        let typed: String = typed.into_iter().collect();
+        if is_single(&typed, analyzer) && analyzer.terms(typed.as_bytes()) == [typed.as_str()] {
+            let word: Vec<char> = typed.chars().collect();
+            let similar: Vec<(String, usize)> = scorer
+                .terms()
+                .map(|term| (term.to_owned(), edits(&word, term)))
+                .filter(|(_, edits)| *edits <= 1)
+                .collect();
+            let most = similar.iter().rev().max_by_key(|(term, _)| scorer.found[term].0);
+            let most = most.map(|(term, _)| term.clone()).unwrap_or_default();
+            out.push((
+                format!("{typed}~1"),
+                Box::new(move |document| {
+                    let scores: Vec<Option<f32>> = similar
+                        .iter()
+                        .map(|(term, edits)| {
+                            let letters = term.chars().count().max(word.len());
+                            let boost = 1.0 - *edits as f32 / (letters + 1) as f32;
+                            scorer.score_as(ranking, document, term, &most, boost)
+                        })
+                        .collect();
+                    sum(&scores)
+                }),
+            ));
+        }
+    }
     if has_fields {
         out.push((
             format!("title:{a} {b}"),
             Box::new(move |document| {
                 let entry = format!("title:{}", terms[0]);
                 sum(&[scorer.score(ranking, document, &entry, 1.0), one(document, 1, 1.0)])
+            }),
+        ));
+        out.push((
+            format!("body:{a} {b}"),
+            Box::new(move |document| {
+                let in_body = scorer.documents[document][0].contains(&terms[0]);
+                sum(&[one(document, 0, 1.0).filter(|_| in_body), one(document, 1, 1.0)])
             }),
         ));
     }
@@ -247,7 +358,7 @@ fn every_script_is_searched_exactly() {
                     if terms[0] == terms[1] || terms[1] == terms[2] || terms[0] == terms[2] {
                         continue;
                     }
-                    for (query, score) in forms(&scorer, ranking, three, name != "plain", &terms) {
+                    for (query, score) in forms(&scorer, ranking, three, analyzer, &terms) {
                         let mut expected: Vec<(u32, f32)> = (0..pages.len())
                             .filter_map(|document| Some((document as u32, score(document)?)))
                             .collect();
@@ -281,6 +392,25 @@ fn every_script_is_searched_exactly() {
         }
     }
     assert!(checked > 2000 && hits > 5 * checked, "{checked} queries, {hits} hits");
+}
+
+/// The number of letters that are inserted, deleted, replaced, or swapped with the next one.
+fn edits(word: &[char], other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut table = vec![vec![0; other.len() + 1]; word.len() + 1];
+    for i in 0..=word.len() {
+        for j in 0..=other.len() {
+            table[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let replaced = table[i - 1][j - 1] + usize::from(word[i - 1] != other[j - 1]);
+                let least = replaced.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1);
+                let is_swap = i > 1 && j > 1 && word[i - 1] == other[j - 2] && word[i - 2] == other[j - 1];
+                if is_swap { least.min(table[i - 2][j - 2] + 1) } else { least }
+            };
+        }
+    }
+    table[word.len()][other.len()]
 }
 
 /// The start of a word that is one term.

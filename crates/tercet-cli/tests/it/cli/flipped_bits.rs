@@ -57,6 +57,26 @@ const VERBS: [(&str, &str); 46] = [
     ("tercet convert w.tet out.npz", "out.npz"),
 ];
 
+/// Verbs that read a search segment.
+const SEGMENT_VERBS: [(&str, &str); 16] = [
+    ("tatami search w.tatami memory", ""),
+    ("tatami search w.tatami +memory-safety", ""),
+    ("tatami search w.tatami title:lamp --rank bm25", ""),
+    ("tatami search w.tatami saf* --rank native --explain", ""),
+    ("tatami search w.tatami memroy~1 --snippet-bytes 0", ""),
+    ("tatami search w.tatami +price:>=3 --facet tags", ""),
+    ("tatami search w.tatami * --sort price:desc --facet lang", ""),
+    ("tatami search w.tatami memory --where price<20", ""),
+    ("tatami search w.tatami memory --expand", ""),
+    ("tatami search w.tatami --like d3", ""),
+    ("tatami search w.tatami --complete me", ""),
+    ("tatami eval w.tatami --queries q.tsv --qrels r.txt", ""),
+    ("tatami cat w.tatami", ""),
+    ("tatami delete w.tatami --id d5 --json", ""),
+    ("tatami merge w.tatami other.tatami -o out.tatami", "out.tatami"),
+    ("tatami index w.tatami -o out.tatami --analyzer standard", "out.tatami"),
+];
+
 /// What a verb prints and writes.
 #[derive(Debug, PartialEq)]
 struct Outcome {
@@ -66,12 +86,17 @@ struct Outcome {
 
 /// Runs a verb on these bytes. `Err` is the exit code of a failure.
 fn attempt(dir: &TestDir, bytes: &[u8], (line, output): (&str, &str)) -> Result<Outcome, Option<i32>> {
-    dir.write("w.tet", bytes);
-    if !output.is_empty() && output != "w.tet" {
+    let (program, args) = line.split_once(' ').unwrap();
+    let input = if program == "tatami" { "w.tatami" } else { "w.tet" };
+    dir.write(input, bytes);
+    if !output.is_empty() && output != input {
         let _ = std::fs::remove_file(dir.path(output));
     }
-    let (program, args) = line.split_once(' ').unwrap();
-    let ran = if program == "tet" { dir.tet(args) } else { dir.tercet(args) };
+    let ran = match program {
+        "tet" => dir.tet(args),
+        "tatami" => dir.tatami(args),
+        _ => dir.tercet(args),
+    };
     if ran.code != Some(0) {
         return Err(ran.code);
     }
@@ -128,6 +153,51 @@ fn no_verb_accepts_a_truncated_file() {
                 bytes.len(),
                 verb.0
             );
+        }
+    }
+}
+
+/// The same of a search segment with positions and columns. No hits are an answer, too.
+#[test]
+fn no_flipped_bit_changes_what_a_search_finds() {
+    let dir = TestDir::new();
+    let mut documents = String::new();
+    for number in 0..12 {
+        let text = ["memory safety without a collector", "safe memory is a matter of types", "a bright lamp"];
+        let (text, lang) = (text[number % 3], ["en", "de"][number % 2]);
+        let title = ["Desk lamp", "Memory"][number % 2];
+        documents += &format!(
+            "{{\"id\":\"d{number}\",\"title\":\"{title}\",\"text\":\"{text} {number}\",\"lang\":\"{lang}\",\
+             \"price\":{},\"tags\":[\"a\",\"t{lang}\"]}}\n",
+            number * 3
+        );
+    }
+    dir.write("d.jsonl", documents.as_bytes());
+    dir.write("e.jsonl", b"{\"id\":\"e\",\"text\":\"memory\",\"lang\":\"fr\",\"price\":5,\"tags\":[]}\n");
+    dir.write("q.tsv", b"1\tmemory safety\n2\tlamp\n");
+    dir.write("r.txt", b"1 0 d0 1\n1 0 d6 1\n2 0 d2 1\n");
+    for (input, output) in [("d.jsonl", "clean.tatami"), ("e.jsonl", "other.tatami")] {
+        let made = dir.tatami(&format!("index {input} -o {output} --analyzer standard --positions"));
+        assert_eq!(made.code, Some(0), "{}", made.stderr);
+    }
+    let bytes = dir.read("clean.tatami");
+    let expected = SEGMENT_VERBS.map(|verb| attempt(&dir, &bytes, verb));
+    for ((line, _), outcome) in SEGMENT_VERBS.iter().zip(&expected) {
+        assert!(outcome.is_ok(), "{line}: {outcome:?}");
+    }
+    let all = tercet_testkit::cases(1) > 1;
+    for offset in (0..bytes.len()).step_by(if all { 1 } else { 149 }) {
+        for bit in (0..8).filter(|bit| all || offset * 5 % 8 == *bit) {
+            let mut damaged = bytes.clone();
+            damaged[offset] ^= 1 << bit;
+            for (verb, expected) in SEGMENT_VERBS.iter().zip(&expected) {
+                let what = format!("byte {offset}, bit {bit}: {}", verb.0);
+                match attempt(&dir, &damaged, *verb) {
+                    Ok(found) => assert_eq!(Ok(&found), expected.as_ref(), "{what}"),
+                    // A search without hits ends with 1.
+                    Err(code) => assert!(matches!(code, Some(2..=9)), "{what}: exit code {code:?}"),
+                }
+            }
         }
     }
 }
