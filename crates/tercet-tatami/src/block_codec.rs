@@ -41,6 +41,26 @@ impl Inner {
         Ok(Record { header, span, stored })
     }
 
+    /// A record whose header and payload have been read.
+    pub(crate) fn record_in(
+        &self,
+        region: Region,
+        offset: u64,
+        kind: Kind,
+        bytes: &Bytes,
+    ) -> Result<Record, ErrorKind> {
+        let header = PageHeader::parse(region, offset, bytes, self.has_header_checksums())?;
+        let span = self.body_span(region, offset + HEADER_LEN, header.stored_bytes.into())?;
+        let start = usize::try_from(HEADER_LEN).unwrap_or(usize::MAX);
+        if header.kind != kind || bytes.len().checked_sub(start) != span.len_usize() {
+            // Reading the record reports the error.
+            return self.record(region, offset, kind);
+        }
+        let stored = bytes.slice(start..);
+        self.check_payload(region, span, &header, &stored)?;
+        Ok(Record { header, span, stored })
+    }
+
     /// The span of `len` bytes at `offset`, which must be between header and footer.
     pub(crate) fn body_span(&self, region: Region, offset: u64, len: u64) -> Result<Span, ErrorKind> {
         let body = Span::between(header::LEN, self.footer_span.start());

@@ -15,6 +15,7 @@ use crate::page::decode::PageReader;
 use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::schema::Field;
+use crate::search::page_headers;
 use crate::wire::footer::Chunk;
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
@@ -112,22 +113,41 @@ impl<'a> ChunkReader<'a> {
     /// The page table, cached.
     pub(crate) fn page_table(&self) -> Result<Arc<PageTable>, ErrorKind> {
         let key = (number(self.group), number(self.column));
-        let source = &self.inner.source;
         let lock = || self.inner.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(table) = lock().get(&key) {
             return Ok(Arc::clone(table));
         }
-        let all = self.span()?;
-        let table = if source.is_remote() && all.len() <= MAX_PREFETCHED_CHUNK {
-            // In a remote file, every page header would be a request.
-            let bytes = source.read_at(all)?;
-            self.walk_pages(|span| self.part(all, &bytes, span))?
-        } else {
-            self.walk_pages(|span| Ok(source.read_at(span)?))?
-        };
-        let table = Arc::new(table);
+        if let Some(table) = self.copied_page_table()? {
+            let table = Arc::new(table);
+            lock().insert(key, Arc::clone(&table));
+            return Ok(table);
+        }
+        let table = Arc::new(self.own_page_table()?);
         lock().insert(key, Arc::clone(&table));
         Ok(table)
+    }
+
+    /// The page table of the copied page headers of a search segment. Damaged copies are not used.
+    fn copied_page_table(&self) -> Result<Option<PageTable>, ErrorKind> {
+        let Some(headers) = page_headers::of_chunk(self.inner, self.group, self.column)? else {
+            return Ok(None);
+        };
+        let mut left = headers.chunks_exact(usize::try_from(HEADER_LEN).unwrap_or(usize::MAX));
+        let next = |_| Ok(left.next().map_or(Bytes::new(), |header| headers.slice_ref(header)));
+        Ok(self.walk_pages(next).ok())
+    }
+
+    /// The page table of the page headers themselves.
+    pub(crate) fn own_page_table(&self) -> Result<PageTable, ErrorKind> {
+        let source = &self.inner.source;
+        let all = self.span()?;
+        if source.is_remote() && all.len() <= MAX_PREFETCHED_CHUNK {
+            // In a remote file, every page header would be a request.
+            let bytes = source.read_at(all)?;
+            self.walk_pages(|span| self.part(all, &bytes, span))
+        } else {
+            self.walk_pages(|span| Ok(source.read_at(span)?))
+        }
     }
 
     /// Bytes of the file, sliced from `bytes` of `span` where possible.
@@ -141,7 +161,10 @@ impl<'a> ChunkReader<'a> {
     }
 
     /// Walks the page headers and compares them with the footer.
-    fn walk_pages(&self, fetch: impl Fn(Span) -> Result<Bytes, ErrorKind>) -> Result<PageTable, ErrorKind> {
+    fn walk_pages(
+        &self,
+        mut fetch: impl FnMut(Span) -> Result<Bytes, ErrorKind>,
+    ) -> Result<PageTable, ErrorKind> {
         let span = self.span()?;
         let chunk = self.entry()?;
         let limits = &self.inner.options.common.limits;
@@ -222,16 +245,21 @@ impl<'a> ChunkReader<'a> {
         page.decode(&stored, out)
     }
 
-    /// Appends some rows of one page, ascending and relative to its first row, to `out`. Blob values stay empty.
+    /// Appends some rows of one page, ascending and relative to its first row, to `out`. Blob values stay empty. `stored` is the payload
+    /// of the page, if it has been read.
     pub(crate) fn pick_rows(
         &self,
         page: usize,
         table: &PageTable,
         rows: &[usize],
+        stored: Option<Bytes>,
         out: &mut Column,
     ) -> Result<(), ErrorKind> {
         let page = self.page(page, &table.pages[page]);
-        let stored = page.stored()?;
+        let stored = match stored {
+            Some(stored) => page.checked(stored)?,
+            None => page.stored()?,
+        };
         page.check_rows()?;
         page.pick(&stored, rows, out)
     }

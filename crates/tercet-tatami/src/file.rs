@@ -32,6 +32,7 @@ use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::scan::RowSelection;
 use crate::schema::{Field, Schema, Type};
+use crate::search::page_headers::PageHeaders;
 use crate::wire::footer::{Chunk, FEATURES, Footer, Group, TRAILER_LEN, Zone};
 use crate::wire::header::{self, Header};
 use crate::wire::ids::{file_flags, offers, requires};
@@ -115,6 +116,7 @@ pub(crate) struct Inner {
     pub(crate) pool: Arc<Pool>,
     /// Cached page tables, by row group and column.
     pub(crate) tables: Mutex<HashMap<(u32, u32), Arc<PageTable>>>,
+    pub(crate) page_headers: PageHeaders,
     pub(crate) key_indexes: Vec<OnceLock<Arc<PageIndex>>>,
     location: Option<Location>,
 }
@@ -348,6 +350,7 @@ impl Inner {
             blobs,
             pool: Arc::default(),
             tables: Mutex::default(),
+            page_headers: PageHeaders::default(),
             key_indexes,
             location,
         })

@@ -112,6 +112,9 @@ impl Outliner<'_> {
         if let Some(positions) = &self.inner.footer.positions {
             rest.push(self.record_outline("positions", positions.offset, None)?);
         }
+        if let Some(headers) = &self.inner.footer.page_headers {
+            rest.push(self.record_outline("page headers", headers.offset, None)?);
+        }
         rest.sort_by_key(|part| part.span.start());
         root.parts.extend(rest);
         root.parts.push(self.footer_outline()?);

@@ -30,6 +30,7 @@ pub(crate) mod live;
 pub(crate) mod merge;
 mod multi;
 mod options;
+pub(crate) mod page_headers;
 mod payload;
 mod phrase;
 mod policy;

@@ -174,6 +174,10 @@ impl Check<'_> {
             records += 1;
             faults.extend(crate::search::positions::check(self.file, positions, self.options.deep).err());
         }
+        if let Some(headers) = &inner.footer.page_headers {
+            records += 1;
+            faults.extend(crate::search::page_headers::check(self.file, headers, self.options.deep).err());
+        }
         self.conclude("indexes", faults)?;
         if self.options.deep && inner.header.has(file_flags::ROLE_SEARCH_SEG) {
             // All terms, posting lists and live documents.

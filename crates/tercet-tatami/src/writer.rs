@@ -102,6 +102,8 @@ pub struct Writer<S> {
     totals: Totals,
     /// The inverted region of a search segment.
     inverted: Option<Inverted>,
+    /// The page headers of the document columns of a search segment.
+    page_headers: Option<Vec<u8>>,
     /// A write failed: the output is incomplete.
     broken: bool,
 }
@@ -188,6 +190,7 @@ impl<S: Sink> Writer<S> {
             indexes: Vec::new(),
             totals: Totals::default(),
             inverted: None,
+            page_headers: None,
             broken: false,
             schema,
             options,
@@ -300,6 +303,12 @@ impl<S: Sink> Writer<S> {
     pub(crate) fn set_metadata(&mut self, key: &str, value: &str) {
         self.options.metadata.retain(|(known, _)| known != key);
         self.options.metadata.push((key.to_owned(), value.to_owned()));
+    }
+
+    /// Copies the page headers of the document columns into a record of their own.
+    pub(crate) fn with_page_headers(mut self) -> Self {
+        self.page_headers = self.options.is_native().then(Vec::new);
+        self
     }
 
     /// Makes the file a search segment of its rows.

@@ -23,6 +23,10 @@ use crate::schema::Type;
 use crate::wire::cursor::Varints as _;
 use crate::wire::footer::{BLOBS, BlobColumn, Footer, Run};
 use crate::wire::ids::{Codec, Kind};
+use crate::wire::page::HEADER_LEN;
+
+/// Runs that are read together from a remote file.
+const RUNS_AT_ONCE: usize = 16;
 
 /// Number of cached decoded runs: consecutive rows are mostly in one run.
 const CACHED_RUNS: usize = 4;
@@ -163,7 +167,7 @@ impl BlobReader {
         while at < to {
             let run = self.runs.partition_point(|first| *first <= at).saturating_sub(1);
             let (first, end) = (self.runs[run], self.runs.get(run + 1).copied().unwrap_or(at));
-            let decoded = self.run(inner, run)?;
+            let decoded = self.run(inner, run, None)?;
             let upto = to.min(end);
             let index = |value: u64| usize::try_from(value - first).unwrap_or(usize::MAX);
             let (low, high) = (index(at), index(upto));
@@ -236,17 +240,22 @@ impl BlobReader {
             parts.push((run, &left[..here]));
             left = &left[here..];
         }
-        let pick = || {
-            parts
-                .par_iter()
-                .map(|(run, numbers)| {
-                    let mut some = Strings::new();
-                    self.pick_of_run(inner, *run, numbers, &mut some, budget)?;
-                    Ok(some)
-                })
-                .collect::<Result<Vec<Strings>, ErrorKind>>()
-        };
-        let picked = inner.on_threads(pick)?;
+        let mut picked = Vec::with_capacity(parts.len());
+        let at_once = if inner.source.is_remote() { RUNS_AT_ONCE } else { parts.len().max(1) };
+        for parts in parts.chunks(at_once) {
+            let fetched = self.fetch_runs(inner, parts.iter().map(|(run, _)| *run))?;
+            let pick = || {
+                parts
+                    .par_iter()
+                    .map(|(run, numbers)| {
+                        let mut some = Strings::new();
+                        self.pick_of_run(inner, *run, numbers, fetched.get(run), &mut some, budget)?;
+                        Ok(some)
+                    })
+                    .collect::<Result<Vec<Strings>, ErrorKind>>()
+            };
+            picked.extend(inner.on_threads(pick)?);
+        }
         let mut values = picked.iter().flat_map(Strings::iter);
         for number in wanted {
             match number {
@@ -257,11 +266,35 @@ impl BlobReader {
         Ok(())
     }
 
+    /// The stored bytes of runs of a remote file that are not cached, each with its header.
+    fn fetch_runs(
+        &self,
+        inner: &Inner,
+        runs: impl Iterator<Item = usize>,
+    ) -> Result<HashMap<usize, Bytes>, ErrorKind> {
+        if !inner.source.is_remote() {
+            return Ok(HashMap::new());
+        }
+        let (mut numbers, mut spans) = (Vec::new(), Vec::new());
+        for run in runs.filter(|run| self.kept(*run).is_none()) {
+            let region = Region::Run { column: number(self.column), run: number(run) };
+            let (_, entry) = self.entry(inner, run)?;
+            numbers.push(run);
+            spans.push(inner.body_span(
+                region,
+                entry.offset,
+                HEADER_LEN.saturating_add(entry.stored_bytes),
+            )?);
+        }
+        Ok(numbers.into_iter().zip(inner.source.read_many(&spans)?).collect())
+    }
+
     fn pick_of_run(
         &self,
         inner: &Inner,
         run: usize,
         numbers: &[u64],
+        fetched: Option<&Bytes>,
         out: &mut Strings,
         budget: &Budget,
     ) -> Result<(), ErrorKind> {
@@ -272,12 +305,13 @@ impl BlobReader {
         if !again && few && self.kept(run).is_none() {
             let indices: Vec<usize> =
                 numbers.iter().map(|number| usize::try_from(number - first).unwrap_or(usize::MAX)).collect();
-            if let Some(picker) = self.stream_run(inner, run, &indices)? {
+            if let Some(picker) = self.stream_run(inner, run, &indices, fetched)? {
                 budget.reserve(picker.bytes.len() as u64)?;
                 picker.push_to(out);
                 return Ok(());
             }
         }
+        self.run(inner, run, fetched)?;
         for number in numbers {
             self.read(inner, *number, number + 1, out, budget)?;
         }
@@ -285,13 +319,19 @@ impl BlobReader {
     }
 
     /// Values of a run, decoded up to the last of them; `None` if the run must be decoded completely.
-    fn stream_run(&self, inner: &Inner, run: usize, indices: &[usize]) -> Result<Option<Picker>, ErrorKind> {
+    fn stream_run(
+        &self,
+        inner: &Inner,
+        run: usize,
+        indices: &[usize],
+        fetched: Option<&Bytes>,
+    ) -> Result<Option<Picker>, ErrorKind> {
         let region = Region::Run { column: number(self.column), run: number(run) };
         let (blob, entry) = self.entry(inner, run)?;
         if self.dictionary.is_some() || blob.codec != Codec::Zstd {
             return Ok(None);
         }
-        let record = Self::record(inner, region, entry)?;
+        let record = Self::record(inner, region, entry, fetched)?;
         check_limit("a decompressed payload", entry.raw_bytes, inner.options.common.limits.chunk_bytes)?;
         let mut picker = Picker::new(indices, entry);
         // Reading the complete run reports the error.
@@ -305,11 +345,12 @@ impl BlobReader {
         kept.iter().find(|(kept, _)| *kept == run).map(|(_, decoded)| Arc::clone(decoded))
     }
 
-    fn run(&self, inner: &Inner, run: usize) -> Result<Arc<DecodedRun>, ErrorKind> {
+    /// A decoded run; `fetched` are its stored bytes, if they have been read.
+    fn run(&self, inner: &Inner, run: usize, fetched: Option<&Bytes>) -> Result<Arc<DecodedRun>, ErrorKind> {
         if let Some(decoded) = self.kept(run) {
             return Ok(decoded);
         }
-        let decoded = Arc::new(self.decode_run(inner, run)?);
+        let decoded = Arc::new(self.decode_run(inner, run, fetched)?);
         let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if kept.len() >= CACHED_RUNS {
             kept.pop_front();
@@ -327,8 +368,16 @@ impl BlobReader {
     }
 
     /// Reads the stored bytes of a run and compares its header with the footer.
-    fn record(inner: &Inner, region: Region, entry: Run) -> Result<Record, ErrorKind> {
-        let record = inner.record(region, entry.offset, Kind::Run)?;
+    fn record(
+        inner: &Inner,
+        region: Region,
+        entry: Run,
+        fetched: Option<&Bytes>,
+    ) -> Result<Record, ErrorKind> {
+        let record = match fetched {
+            Some(bytes) => inner.record_in(region, entry.offset, Kind::Run, bytes)?,
+            None => inner.record(region, entry.offset, Kind::Run)?,
+        };
         let header = &record.header;
         let numbers = [
             ("num_values", 4, u64::from(header.values), entry.values),
@@ -346,10 +395,15 @@ impl BlobReader {
     }
 
     /// Reads and checks one run.
-    fn decode_run(&self, inner: &Inner, run: usize) -> Result<DecodedRun, ErrorKind> {
+    fn decode_run(
+        &self,
+        inner: &Inner,
+        run: usize,
+        fetched: Option<&Bytes>,
+    ) -> Result<DecodedRun, ErrorKind> {
         let region = Region::Run { column: number(self.column), run: number(run) };
         let (blob, entry) = self.entry(inner, run)?;
-        let record = Self::record(inner, region, entry)?;
+        let record = Self::record(inner, region, entry, fetched)?;
         let (codec, dictionary) = match self.dictionary {
             Some(index) => (Codec::ZstdDict, Some(inner.compression_dictionary(index)?)),
             None => (blob.codec, None),
@@ -376,7 +430,7 @@ impl BlobReader {
 
     /// Reads and checks one run, and caches it.
     pub(crate) fn check_run(&self, inner: &Inner, run: usize) -> Result<(), ErrorKind> {
-        self.run(inner, run).map(|_| ())
+        self.run(inner, run, None).map(|_| ())
     }
 
     /// The number of runs.
@@ -387,7 +441,7 @@ impl BlobReader {
     /// Reads and checks every run and reports each error.
     pub(crate) fn verify(&self, inner: &Inner, each: &mut dyn FnMut(ErrorKind)) {
         for run in 0..self.runs.len().saturating_sub(1) {
-            if let Err(fault) = self.decode_run(inner, run) {
+            if let Err(fault) = self.decode_run(inner, run, None) {
                 each(fault);
             }
         }

@@ -1,10 +1,16 @@
 //! Rows by number.
 
+use std::collections::VecDeque;
+
+use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::column::Column;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
+
+/// Pages that are read together from a remote file.
+const PAGES_AT_ONCE: usize = 64;
 
 /// A requested row and its position in the result.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +60,8 @@ fn take_column(inner: &Inner, column: usize, wanted: &[Wanted]) -> Result<Column
     let (mut left, mut rows) = (wanted, Vec::new());
     // Numbers of blob values; those of a run are read together.
     let mut pending = Vec::new();
+    // Pages that have been read.
+    let mut fetched = VecDeque::new();
     while let Some(first) = left.first() {
         let chunk = inner.chunk_reader(first.group, column);
         let table = chunk.page_table()?;
@@ -88,9 +96,12 @@ fn take_column(inner: &Inner, column: usize, wanted: &[Wanted]) -> Result<Column
                 pending.push(present.then_some(base + before));
             }
         } else {
+            if fetched.is_empty() {
+                fetched = fetch_pages(inner, column, left)?;
+            }
             rows.clear();
             rows.extend(now.iter().map(|wanted| usize::try_from(wanted.row - start).unwrap_or(usize::MAX)));
-            chunk.pick_rows(page, &table, &rows, &mut found)?;
+            chunk.pick_rows(page, &table, &rows, fetched.pop_front(), &mut found)?;
         }
         left = later;
     }
@@ -107,4 +118,21 @@ fn take_column(inner: &Inner, column: usize, wanted: &[Wanted]) -> Result<Column
         return Ok(found);
     }
     Ok(found.take(&order))
+}
+
+/// Reads the next pages with wanted rows; none if the source is not remote, where pages are read one by one.
+fn fetch_pages(inner: &Inner, column: usize, wanted: &[Wanted]) -> Result<VecDeque<Bytes>, ErrorKind> {
+    let mut spans = Vec::new();
+    let mut left = wanted;
+    while let Some(first) = left.first().filter(|_| inner.source.is_remote() && spans.len() < PAGES_AT_ONCE) {
+        let chunk = inner.chunk_reader(first.group, column);
+        let table = chunk.page_table()?;
+        let page = table.page_of(first.row);
+        let Some(entry) = table.pages.get(page) else { break };
+        spans.push(chunk.page(page, entry).stored_span()?);
+        let end = u64::from(entry.header.first_row) + u64::from(entry.header.values);
+        let here = left.partition_point(|wanted| wanted.group == first.group && wanted.row < end);
+        left = &left[here.max(1)..];
+    }
+    if spans.is_empty() { Ok(VecDeque::new()) } else { Ok(inner.source.read_many(&spans)?.into()) }
 }

@@ -70,6 +70,7 @@ pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Re
         inverted: None,
         access: None,
         positions: None,
+        page_headers: None,
         pairs: Vec::new(),
         statistics: Statistics { rows, raw_bytes: 0, stored_bytes: 0 },
         features,

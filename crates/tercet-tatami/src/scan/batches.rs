@@ -245,7 +245,7 @@ impl Unit {
             // A few rows are read individually, unless the page is already decoded or many batches need it.
             let few = rows.len() as u64 * SPARSE_RATIO <= end - first && end - first <= 2 * self.span;
             if few && blob.is_none() && pages.cached(self.group, column, page).is_none() {
-                chunk.pick_rows(page, &table, &rows, &mut out)?;
+                chunk.pick_rows(page, &table, &rows, None, &mut out)?;
                 budget.reserve(out.values.grown(mark))?;
                 continue;
             }

@@ -303,7 +303,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
 
     fn with_writer(writer: Writer<S>, directory: Option<&Path>, options: SegmentOptions) -> Self {
         Self {
-            writer,
+            writer: writer.with_page_headers(),
             mode: options.mode,
             has_positions: options.records_positions(),
             fields: options.fields,

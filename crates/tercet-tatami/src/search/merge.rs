@@ -102,7 +102,7 @@ pub fn merge<S: Sink>(
     let pairs = first.file().inner().user_pairs().into_iter();
     writer_options.metadata.extend(pairs.filter(|(key, _)| key != UPDATE_MARK));
     let schema = (**first.file().schema()).clone();
-    let mut writer = Writer::new(sink, schema, writer_options)?;
+    let mut writer = Writer::new(sink, schema, writer_options)?.with_page_headers();
     let mut lengths = LengthsWriter::default();
     for (segment, numbers) in segments.iter().zip(&numbers) {
         copy_rows(segment, numbers, &mut writer, &mut lengths, progress)?;

@@ -51,6 +51,9 @@ pub(super) fn check(inner: &Inner) -> Finding {
     if let Some(positions) = &inner.footer.positions {
         add(positions.offset, positions.length.saturating_add(HEADER_LEN), "positions");
     }
+    if let Some(headers) = &inner.footer.page_headers {
+        add(headers.offset, headers.length.saturating_add(HEADER_LEN), "page headers");
+    }
     spans.sort_by_key(|(span, _)| (span.start(), span.end()));
     let mut at = header::LEN;
     let mut gaps: Vec<Span> = Vec::new();

@@ -101,10 +101,10 @@ impl ChunkReader<'_> {
             part.records += 1;
             part.faults.extend(self.key_index().err());
         }
-        match self.page_table() {
+        match self.own_page_table() {
             Ok(table) => {
                 part.pages += table.pages.len() as u64;
-                Some(table)
+                Some(std::sync::Arc::new(table))
             }
             Err(fault) => {
                 part.faults.push(fault);

@@ -45,9 +45,24 @@ pub(crate) const ACCESS: u64 = 21572;
 /// Tag of the positions of a search segment, which only Tercet writes.
 pub(crate) const POSITIONS: u64 = 21573;
 
+/// Tag of the copied page headers of a search segment, which only Tercet writes.
+pub(crate) const PAGE_HEADERS: u64 = 21574;
+
 /// Known section tags.
-const TAGS: [u64; 11] =
-    [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES, ACCESS, POSITIONS];
+const TAGS: [u64; 12] = [
+    SCHEMA,
+    GROUPS,
+    BLOBS,
+    DICTIONARIES,
+    INDEXES,
+    PAIRS,
+    STATISTICS,
+    INVERTED,
+    FEATURES,
+    ACCESS,
+    POSITIONS,
+    PAGE_HEADERS,
+];
 
 /// The contents of the footer.
 #[derive(Clone, Debug)]
@@ -68,6 +83,8 @@ pub struct Footer {
     pub access: Option<AccessSection>,
     /// The positions of the terms, a record of the same form whose root is at its end.
     pub positions: Option<AccessSection>,
+    /// Copies of the page headers of the document columns, a record of the same form without a root.
+    pub page_headers: Option<AccessSection>,
     /// Key-value pairs, in order.
     pub pairs: Vec<(String, String)>,
     /// Rows and bytes.
@@ -275,6 +292,7 @@ impl Footer {
         let indexes = found(INDEXES).map_or(Ok(Vec::new()), |mut section| indexes(&mut section))?;
         let inverted = found(INVERTED).map(|mut section| inverted(&mut section)).transpose()?;
         let positions = found(POSITIONS).map(|mut section| access(&mut section)).transpose()?.flatten();
+        let page_headers = found(PAGE_HEADERS).map(|mut section| access(&mut section)).transpose()?.flatten();
         let access = found(ACCESS).map(|mut section| access(&mut section)).transpose()?.flatten();
         let pairs = found(PAIRS).map_or(Ok(Vec::new()), |mut section| pairs(&mut section))?;
         let statistics =
@@ -292,6 +310,7 @@ impl Footer {
             inverted,
             access,
             positions,
+            page_headers,
             pairs,
             statistics,
             features,

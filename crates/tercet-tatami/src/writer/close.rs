@@ -37,7 +37,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Output>
     writer.put_filters()?;
     let inverted = writer.inverted.take().map(|inverted| writer.put_inverted(inverted)).transpose()?;
     let (inverted, records) = inverted.unzip();
-    let (access, positions) = records.unwrap_or_default();
+    let (access, positions, page_headers) = records.unwrap_or_default();
     features.requires |= writer.columns.iter().fold(0, |all, column| all | column.requires);
     let requires = features.requires;
     let footer = Footer {
@@ -49,6 +49,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Output>
         inverted,
         access,
         positions,
+        page_headers,
         pairs: writer.pairs(),
         statistics: Statistics {
             rows: writer.rows,
@@ -200,11 +201,16 @@ impl<S: Sink> Writer<S> {
             let (offset, length, _) = self.put_index(payload)?;
             positions = Some(AccessSection { offset, length, root_length, root_crc });
         }
+        let mut page_headers = None;
+        if let Some(headers) = self.page_headers.take().filter(|headers| !headers.is_empty()) {
+            let (offset, length, _) = self.put_index(Part::from_memory(headers))?;
+            page_headers = Some(AccessSection { offset, length, ..AccessSection::default() });
+        }
         // Last: a later deletion replaces it.
         if let Some(live) = inverted.live {
             (entry.live_offset, entry.live_length, _) = self.put_index(Part::from_memory(live.to_bytes()))?;
         }
-        Ok((entry, (access, positions)))
+        Ok((entry, (access, positions, page_headers)))
     }
 
     /// Writes an index record and returns its offset, its payload length and the checksums of its blocks.
@@ -260,8 +266,8 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-/// The access index and the positions.
-type OwnRecords = (Option<AccessSection>, Option<AccessSection>);
+/// The access index, the positions and the copied page headers.
+type OwnRecords = (Option<AccessSection>, Option<AccessSection>, Option<AccessSection>);
 
 /// A sink that computes the checksums of blocks.
 struct Summed<'a, S> {

@@ -13,6 +13,7 @@ use crate::error::ErrorKind;
 use crate::page::encode::widen;
 use crate::prune::key::{PageBounds, PageIndex};
 use crate::schema::{Field, Schema, Type};
+use crate::search::page_headers;
 use crate::wire::footer::{self, Zone};
 use crate::wire::ids::{Codec, Encoding};
 use crate::wire::page::PageHeader;
@@ -85,7 +86,7 @@ impl<S: Sink> Writer<S> {
             for some in page_windows(&self.columns[window.start].field, column, cuts) {
                 let is_last = is_last && some.last() == cuts.last();
                 let pages = self.columns[window.start].pages(column, some, &options, is_last)?;
-                self.write_pages(pages, &mut chunk)?;
+                self.write_pages(window.start, pages, &mut chunk)?;
             }
             return self.end_chunk(window.start, chunk, filters.into_iter().next().flatten(), chunks);
         }
@@ -96,16 +97,25 @@ impl<S: Sink> Writer<S> {
             .collect::<Result<_, ErrorKind>>()?;
         for ((index, pages), filter) in window.zip(made).zip(filters) {
             let mut chunk = UnfinishedChunk::new(self.at, self.columns[index].field.scalar());
-            self.write_pages(pages, &mut chunk)?;
+            self.write_pages(index, pages, &mut chunk)?;
             self.end_chunk(index, chunk, filter, chunks)?;
         }
         Ok(())
     }
 
-    fn write_pages(&mut self, pages: Vec<Page>, chunk: &mut UnfinishedChunk) -> Result<(), ErrorKind> {
+    fn write_pages(
+        &mut self,
+        column: usize,
+        pages: Vec<Page>,
+        chunk: &mut UnfinishedChunk,
+    ) -> Result<(), ErrorKind> {
         for page in pages {
             chunk.add(&page, self.at);
-            self.write(&page.header.to_bytes())?;
+            let header = page.header.to_bytes();
+            if let Some(headers) = self.page_headers.as_mut().filter(|_| column < page_headers::COLUMNS) {
+                headers.extend_from_slice(&header);
+            }
+            self.write(&header)?;
             self.write(&page.stored)?;
         }
         Ok(())

@@ -141,6 +141,7 @@ fn file(field: Field, groups: &[Vec<Page>], runs: &[(u64, Vec<u8>)]) -> Vec<u8> 
         inverted: None,
         access: None,
         positions: None,
+        page_headers: None,
         pairs: Vec::new(),
         statistics: Statistics { rows, raw_bytes: 0, stored_bytes: 0 },
         features: Some(Features { requires: requires::LIST, offers: 1, resources: Vec::new() }),

@@ -123,6 +123,55 @@ fn a_search_reads_little_of_a_large_segment() {
     assert!(large < 3 * small, "{small} bytes of the small segment, {large} of the large one");
 }
 
+/// The number of pages does not matter: their headers are copied into one record.
+#[test]
+fn a_hit_is_fetched_with_few_reads() {
+    let mut reads = Vec::new();
+    for documents in [4000, 32_000] {
+        let bytes = built(documents, 3 * documents, WriterOptions::new());
+        let source = Counting::new(Memory::new("segment", bytes)).with_copies().shared();
+        let file = File::from_source(Arc::<Counting<Memory>>::clone(&source), ReadOptions::new()).unwrap();
+        let segment = file.segment().unwrap().unwrap();
+        source.reset();
+        let number = u32::try_from(documents - 1).unwrap();
+        assert_eq!(segment.documents(&[number]).unwrap()[0].url, format!("u/{number}"));
+        segment.text(number).unwrap();
+        reads.push((source.reads(), source.bytes()));
+    }
+    assert!(reads[1].0 <= 10 && reads[1].0 <= reads[0].0 + 1, "{reads:?}");
+    assert!(reads[1].1 < 2 * reads[0].1, "{reads:?}");
+}
+
+/// Copies of page headers that are damaged, or belong to other pages, are not used.
+#[test]
+fn damaged_copies_of_page_headers_are_not_used() {
+    let bytes = built(3000, 900, WriterOptions::new());
+    let segment = opened(bytes.clone()).unwrap();
+    let record = segment.file().footer().page_headers.unwrap();
+    assert!(record.length >= 4 * 32);
+    let all: Vec<u32> = (0..3000).collect();
+    let expected = segment.documents(&all).unwrap();
+    // Some bytes of the headers, without their checksums.
+    for at in (0..record.length).filter(|at| at % 7 == 3 && at % 32 < 28) {
+        let mut damaged = bytes.clone();
+        let at = usize::try_from(record.offset + 32 + at).unwrap();
+        damaged[at] ^= 1;
+        assert!(opened(damaged.clone()).unwrap().documents(&all).unwrap() == expected, "byte {at}");
+        // A copy with a checksum of its own that agrees with nothing.
+        let start = at - (at - usize::try_from(record.offset).unwrap()) % 32;
+        let sum = tercet_core::checksum::crc32c(&damaged[start..start + 28]).to_le_bytes();
+        damaged[start + 28..start + 32].copy_from_slice(&sum);
+        if let Ok(found) = opened(damaged.clone()).unwrap().documents(&all) {
+            assert!(found == expected, "byte {at}");
+        }
+        let options = VerifyOptions::default().with_deep(true);
+        let source: Arc<dyn ByteSource> = Arc::new(Memory::new("segment", damaged));
+        assert!(!verify(source, options, &NoProgress).unwrap().ok, "verify does not notice byte {at}");
+    }
+    let interop = opened(built(300, 90, WriterOptions::interop())).unwrap();
+    assert!(interop.file().footer().page_headers.is_none());
+}
+
 #[test]
 fn every_flipped_byte_is_noticed_or_harmless() {
     let bytes = built(60, 40, WriterOptions::new());

@@ -89,7 +89,7 @@ fn traffic(server: &Server) -> (usize, u64) {
     (requests.len(), requests.iter().map(|request| request.sent).sum())
 }
 
-/// A word of a large remote segment: opening, searching, and reading the stored fields of the hits.
+/// A word of a large remote segment: opening and searching.
 #[test]
 fn a_word_takes_few_requests() {
     let bytes = super::access::built(40_000, 100_000, WriterOptions::new());
@@ -109,6 +109,40 @@ fn a_word_takes_few_requests() {
         let (requests, sent) = traffic(&server);
         assert!(opening + requests <= 10, "{word}: {requests} requests");
         assert!(sent_by_opening + sent <= 1 << 20, "{word}: {sent} of {} bytes", bytes.len());
+    }
+}
+
+/// The stored fields and texts of hits in a large remote segment: pages are found without a request for each page header.
+#[test]
+fn hits_take_few_requests() {
+    let bytes = super::access::built(40_000, 100_000, WriterOptions::new());
+    let server = Server::start();
+    server.put("/s.tatami", &bytes);
+    let local = File::from_bytes("near", bytes).unwrap().segment().unwrap().unwrap();
+    let pages: usize = (0..3).map(|column| local.file().pages(0, column).unwrap().len()).sum();
+    assert!(pages > 40, "{pages} pages");
+    let query = Query::terms("w3e8");
+    let options = SearchOptions::new(10).with_ranking(Ranking::Relevance);
+    for hits in [1, 10] {
+        let file = File::open(server.url("/s.tatami")).unwrap();
+        let segment = file.segment().unwrap().unwrap();
+        let found = segment.find(&query, &options).unwrap();
+        let (finding, _) = traffic(&server);
+        let documents: Vec<u32> = found.hits.iter().take(hits).map(|hit| hit.document).collect();
+        assert_eq!(documents.len(), hits);
+        assert_eq!(segment.documents(&documents).unwrap(), local.documents(&documents).unwrap());
+        let (fields, sent) = traffic(&server);
+        // A page of each column for each hit, and the headers of all.
+        assert!(fields <= 3 * hits + 1, "{fields} requests for the fields of {hits} hits");
+        assert!(sent <= (hits as u64 + 1) << 18, "{sent} bytes for the fields of {hits} hits");
+        let of = |segment: &tercet_tatami::search::Segment| -> Vec<Vec<u8>> {
+            segment.texts(&documents).unwrap().iter().map(<[u8]>::to_vec).collect()
+        };
+        assert_eq!(of(&segment), of(&local));
+        let (texts, _) = traffic(&server);
+        assert!(texts <= hits + 3, "{texts} requests for the texts of {hits} hits");
+        let all = finding + fields + texts;
+        assert!(all <= if hits == 1 { 15 } else { 30 }, "{finding} + {fields} + {texts} requests");
     }
 }
 

@@ -56,6 +56,7 @@ pub(crate) fn file(
         inverted: None,
         access: None,
         positions: None,
+        page_headers: None,
         pairs: Vec::new(),
         statistics: Statistics { rows: rows.into(), raw_bytes: len, stored_bytes: len },
         features: Some(Features {

@@ -102,6 +102,7 @@ fn file(kind: Type, page: &Page, change: impl FnOnce(&mut Footer)) -> Vec<u8> {
         inverted: None,
         access: None,
         positions: None,
+        page_headers: None,
         pairs: Vec::new(),
         statistics: Statistics { rows, raw_bytes: page.raw_bytes.into(), stored_bytes },
         features: Some(Features { requires: 0, offers: 1, resources: Vec::new() }),

@@ -2,8 +2,8 @@
 
 use super::{
     ACCESS, BLOBS, BlobColumn, DICTIONARIES, FEATURES, Features, Footer, GROUPS, Group, HAS_BLOOM,
-    HAS_BOUNDS, HAS_PAGE_INDEX, HAS_ZONE, INDEXES, INVERTED, Inverted, PAIRS, POSITIONS, SCHEMA, STATISTICS,
-    Statistics, Zone,
+    HAS_BOUNDS, HAS_PAGE_INDEX, HAS_ZONE, INDEXES, INVERTED, Inverted, PAGE_HEADERS, PAIRS, POSITIONS,
+    SCHEMA, STATISTICS, Statistics, Zone,
 };
 use crate::schema::{Schema, Type};
 use crate::wire::cursor::{put, put_bytes};
@@ -48,7 +48,9 @@ impl Footer {
         if let Some(features) = &self.features {
             section(FEATURES, &put_features(features));
         }
-        for (tag, record) in [(ACCESS, &self.access), (POSITIONS, &self.positions)] {
+        for (tag, record) in
+            [(ACCESS, &self.access), (POSITIONS, &self.positions), (PAGE_HEADERS, &self.page_headers)]
+        {
             let Some(record) = record else { continue };
             let mut body = vec![1];
             for number in [record.offset, record.length, record.root_length] {
