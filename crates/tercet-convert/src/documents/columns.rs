@@ -5,8 +5,8 @@
 //! other files their columns
 //! ```
 //!
-//! Types are those of all values, so no value is changed: a field with strings and numbers is a string. Objects have a column for each
-//! of their members, named `object.member`.
+//! Types are those of all values, so no value is changed: a field with strings and numbers is a string, one with dates only is a date.
+//! Objects have a column for each of their members, named `object.member`.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -89,6 +89,9 @@ struct Seen {
     inexact: bool,
     float: bool,
     text: bool,
+    /// Strings that are dates, and others.
+    date: bool,
+    other_text: bool,
     /// Other JSON.
     nested: bool,
     list: Option<Box<Seen>>,
@@ -229,7 +232,12 @@ impl Columns {
         }
         each_field(object, names, &mut |name, value| {
             if let Some(at) = self.position(name) {
-                out[at] = value_of(value, &self.fields[at]);
+                out[at] = match (value, self.logical_types[at]) {
+                    (Value::String(text), Some(LogicalType::Date32)) => {
+                        date_of(text).map_or_else(|| value_of(value, &self.fields[at]), Into::into)
+                    }
+                    _ => value_of(value, &self.fields[at]),
+                };
             }
         });
         out
@@ -373,6 +381,10 @@ impl Kind {
     /// The column, its logical type and its annotation.
     fn column(&self, name: &str) -> (Field, Option<LogicalType>, Option<String>) {
         match self {
+            Self::Json(seen) if seen.is_date() => {
+                let annotation = Some("date32".to_owned());
+                (Field::new(name, Type::Int32), Some(LogicalType::Date32), annotation)
+            }
             Self::Json(seen) => (seen.field(name), None, None),
             Self::Mixed => (Field::new(name, Type::String), None, None),
             Self::Typed(field, logical_type) => {
@@ -395,7 +407,12 @@ impl Seen {
         match value {
             Value::Null => {}
             Value::Bool(_) => self.bool = true,
-            Value::String(_) => self.text = true,
+            Value::String(text) => {
+                let is_date = date_of(text).is_some();
+                self.text = true;
+                self.date |= is_date;
+                self.other_text |= !is_date;
+            }
             Value::Object(_) => self.nested = true,
             Value::Array(elements) => {
                 let element = self.list.get_or_insert_default();
@@ -415,6 +432,12 @@ impl Seen {
                 }
             }
         }
+    }
+
+    /// Whether all values are dates.
+    fn is_date(&self) -> bool {
+        let others = self.bool || self.int || self.float || self.nested || self.list.is_some();
+        self.date && !self.other_text && !others
     }
 
     /// The type of all values; strings if they have several.
@@ -444,6 +467,13 @@ impl Seen {
             _ => Field::new(name, self.kind()),
         }
     }
+}
+
+/// The date that a string is, in the form that dates are printed in: `2024-06-21`.
+fn date_of(text: &str) -> Option<Scalar> {
+    let [_, _, _, _, b'-', _, _, b'-', _, _] = text.as_bytes() else { return None };
+    let date = LogicalType::Date32.read(Type::Int32, text)?;
+    (LogicalType::Date32.format(&date)? == text).then_some(date)
 }
 
 /// The value of a field for its column.

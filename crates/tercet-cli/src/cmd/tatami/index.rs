@@ -11,11 +11,11 @@ use tercet::convert::documents::{
 };
 use tercet::core::num::counted;
 use tercet::core::{Sink, escape};
-use tercet::tatami::Field;
 use tercet::tatami::search::build::Built;
 use tercet::tatami::search::{
     Analyzer, AnalyzerChoice, SegmentBuilder, SegmentOptions, StorageMode, UnknownAnalyzer,
 };
+use tercet::tatami::{Field, LogicalType};
 
 use super::layout::Layout;
 use crate::args::{ForceArgs, JsonArgs, ProfileName};
@@ -327,7 +327,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             .columns
             .fields
             .iter()
-            .map(|field| ColumnJson { name: field.name.to_string(), kind: type_name(field) })
+            .map(|field| {
+                let logical_type = LogicalType::for_field(field, &reading.columns.annotations);
+                ColumnJson { name: field.name.to_string(), kind: type_name(field, logical_type) }
+            })
             .collect(),
         files_skipped: files.unsupported + files.filtered + files.skipped.len() as u64,
         problems: report.skipped,
@@ -434,10 +437,12 @@ fn build<S: Sink + Send>(
 }
 
 /// The type of a column, with that of list elements.
-fn type_name(field: &Field) -> String {
+fn type_name(field: &Field, logical_type: Option<LogicalType>) -> String {
+    let kind =
+        logical_type.map_or_else(|| field.scalar().to_string(), |logical_type| logical_type.to_string());
     match field.element {
-        Some(element) => format!("list of {element}"),
-        None => field.kind.to_string(),
+        Some(_) => format!("list of {kind}"),
+        None => kind,
     }
 }
 

@@ -111,6 +111,37 @@ fn columns_of_tables_are_kept() {
 }
 
 #[test]
+fn fields_with_dates_only_are_dates() {
+    let dir = TestDir::new();
+    let line = |id: u32, day: &str, other: &str| {
+        format!("{{\"id\":\"{id}\",\"text\":\"lamp\",\"day\":{day},\"other\":\"{other}\"}}\n")
+    };
+    let lines = [
+        line(1, "\"2024-02-29\"", "2024-01-01"),
+        line(2, "\"2023-12-31\"", "2023-02-29"),
+        line(3, "null", "2024-1-1"),
+        line(4, "\"2024-06-21\"", "2024-06-21"),
+    ];
+    dir.write("d.jsonl", lines.concat());
+    let made = dir.ok("index d.jsonl -o d.tatami --analyzer standard");
+    assert!(made.out.contains("day date") && made.out.contains("other string"), "{}", made.out);
+    assert_eq!(ids(&dir, &["d.tatami", "+lamp +day:[2024-01-01 TO 2024-05-01]"]), ["1"]);
+    assert_eq!(sorted(ids(&dir, &["d.tatami", "day:>2023-12-31"])), ["1", "4"]);
+    assert_eq!(ids(&dir, &["d.tatami", "lamp", "--sort", "day:desc"]), ["4", "1", "2", "3"]);
+    assert_eq!(ids(&dir, &["d.tatami", "lamp", "--where", "day = '2024-02-29'"]), ["1"]);
+    let days = dir.ok("cat d.tatami --columns day,other").out;
+    assert!(days.starts_with("{\"day\":\"2024-02-29\",\"other\":\"2024-01-01\"}\n"), "{days}");
+    let wrong = run_command(dir.command().args(["search", "d.tatami", "day:tomorrow"]));
+    assert!(wrong.code == 8 && wrong.err.contains("day"), "{}", wrong.err);
+    // Beside another file, where the field has other values, it is a string.
+    dir.write("e.jsonl", line(5, "\"soon\"", ""));
+    let made = dir.ok("index d.jsonl e.jsonl -o e.tatami --analyzer standard");
+    assert!(made.out.contains("day string"), "{}", made.out);
+    assert_eq!(ids(&dir, &["e.tatami", "day:soon"]), ["5"]);
+    assert_eq!(ids(&dir, &["e.tatami", "day:2024-02-29"]), ["1"]);
+}
+
+#[test]
 fn an_update_indexes_what_changed() {
     let dir = TestDir::new();
     std::fs::create_dir(dir.path("docs")).unwrap();
