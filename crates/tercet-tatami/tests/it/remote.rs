@@ -113,6 +113,7 @@ fn a_word_takes_few_requests() {
 }
 
 /// The stored fields and texts of hits in a large remote segment: pages are found without a request for each page header.
+#[cfg(feature = "remote")]
 #[test]
 fn hits_take_few_requests() {
     let bytes = super::access::built(40_000, 100_000, WriterOptions::new());

@@ -190,6 +190,74 @@ fn entries(fields: &[Vec<String>; 4]) -> BTreeMap<String, u32> {
 /// What a query of three words asks for, by the scores of a document.
 type Form<'a> = (String, Box<dyn Fn(usize) -> Option<f32> + 'a>);
 
+/// Prefixes and fuzzy words: several terms of the dictionary.
+fn dictionary_forms<'a>(
+    scorer: &'a Scorer,
+    ranking: Ranking,
+    b: &str,
+    analyzer: Analyzer,
+    terms: &'a [String; 3],
+) -> Vec<Form<'a>> {
+    let mut out: Vec<Form<'a>> = Vec::new();
+    let second = move |document: usize| scorer.score(ranking, document, &terms[1], 1.0);
+    // The terms of a prefix are scored in their order.
+    let prefix: String = terms[0].chars().take(2).collect();
+    if is_single(&prefix, analyzer)
+        && !analyzer.is_stemming()
+        && Query::parse(&format!("{prefix}*")).unwrap().has_prefix()
+    {
+        let found: Vec<String> =
+            scorer.terms().filter(|term| term.starts_with(&prefix)).map(str::to_owned).collect();
+        out.push((
+            format!("{prefix}* {b}"),
+            Box::new(move |document| {
+                let mut scores: Vec<Option<f32>> =
+                    found.iter().map(|term| scorer.score(ranking, document, term, 1.0)).collect();
+                scores.push(second(document));
+                sum(&scores)
+            }),
+        ));
+    }
+    // Those of a fuzzy word count by their similarity, with the weight of the most frequent one.
+    let letters = terms[0].chars().count();
+    if letters > 2 && !analyzer.is_stemming() {
+        let mut typed: Vec<char> = terms[0].chars().collect();
+        typed.remove(letters / 2);
+        let typed: String = typed.into_iter().collect();
+        if is_single(&typed, analyzer) && analyzer.terms(typed.as_bytes()) == [typed.as_str()] {
+            let word: Vec<char> = typed.chars().collect();
+            let similar: Vec<(String, usize)> = scorer
+                .terms()
+                .map(|term| (term.to_owned(), edits(&word, term)))
+                .filter(|(_, edits)| *edits <= 1)
+                .collect();
+            let most = similar.iter().rev().max_by_key(|(term, _)| scorer.found[term].0);
+            let most = most.map(|(term, _)| term.clone()).unwrap_or_default();
+            out.push((
+                format!("{typed}~1"),
+                Box::new(move |document| {
+                    let scores: Vec<Option<f32>> = similar
+                        .iter()
+                        .map(|(term, edits)| {
+                            let letters = term.chars().count().max(word.len());
+                            let boost = 1.0 - *edits as f32 / (letters + 1) as f32;
+                            scorer.score_as(ranking, document, term, &most, boost)
+                        })
+                        .collect();
+                    sum(&scores)
+                }),
+            ));
+        }
+    }
+    out
+}
+
+/// The sum of the scores of the terms that a document has.
+fn sum(scores: &[Option<f32>]) -> Option<f32> {
+    let present: Vec<f32> = scores.iter().flatten().copied().collect();
+    (!present.is_empty()).then(|| present.iter().fold(0.0, |sum, score| sum + score))
+}
+
 fn forms<'a>(
     scorer: &'a Scorer,
     ranking: Ranking,
@@ -201,10 +269,6 @@ fn forms<'a>(
     let has_fields = analyzer != Analyzer::PLAIN;
     let one =
         move |document: usize, at: usize, boost: f32| scorer.score(ranking, document, &terms[at], boost);
-    let sum = |scores: &[Option<f32>]| -> Option<f32> {
-        let present: Vec<f32> = scores.iter().flatten().copied().collect();
-        (!present.is_empty()).then(|| present.iter().fold(0.0, |sum, score| sum + score))
-    };
     let both = move |document: usize| Some((one(document, 0, 1.0)?, one(document, 1, 1.0)?));
     let mut out: Vec<Form<'a>> = vec![
         (a.to_owned(), Box::new(move |document| one(document, 0, 1.0))),
@@ -263,55 +327,7 @@ fn forms<'a>(
         format!("+{a} +count:[10 TO 30]"),
         Box::new(move |document| one(document, 0, 1.0).filter(|_| (10..=30).contains(&(document % 50)))),
     ));
-    // The terms of a prefix are scored in their order.
-    let prefix: String = terms[0].chars().take(2).collect();
-    if is_single(&prefix, analyzer)
-        && !analyzer.is_stemming()
-        && Query::parse(&format!("{prefix}*")).unwrap().has_prefix()
-    {
-        let found: Vec<String> =
-            scorer.terms().filter(|term| term.starts_with(&prefix)).map(str::to_owned).collect();
-        out.push((
-            format!("{prefix}* {b}"),
-            Box::new(move |document| {
-                let mut scores: Vec<Option<f32>> =
-                    found.iter().map(|term| scorer.score(ranking, document, term, 1.0)).collect();
-                scores.push(one(document, 1, 1.0));
-                sum(&scores)
-            }),
-        ));
-    }
-    // Those of a fuzzy word count by their similarity, with the weight of the most frequent one.
-    let letters = terms[0].chars().count();
-    if letters > 2 && !analyzer.is_stemming() {
-        let mut typed: Vec<char> = terms[0].chars().collect();
-        typed.remove(letters / 2);
-        let typed: String = typed.into_iter().collect();
-        if is_single(&typed, analyzer) && analyzer.terms(typed.as_bytes()) == [typed.as_str()] {
-            let word: Vec<char> = typed.chars().collect();
-            let similar: Vec<(String, usize)> = scorer
-                .terms()
-                .map(|term| (term.to_owned(), edits(&word, term)))
-                .filter(|(_, edits)| *edits <= 1)
-                .collect();
-            let most = similar.iter().rev().max_by_key(|(term, _)| scorer.found[term].0);
-            let most = most.map(|(term, _)| term.clone()).unwrap_or_default();
-            out.push((
-                format!("{typed}~1"),
-                Box::new(move |document| {
-                    let scores: Vec<Option<f32>> = similar
-                        .iter()
-                        .map(|(term, edits)| {
-                            let letters = term.chars().count().max(word.len());
-                            let boost = 1.0 - *edits as f32 / (letters + 1) as f32;
-                            scorer.score_as(ranking, document, term, &most, boost)
-                        })
-                        .collect();
-                    sum(&scores)
-                }),
-            ));
-        }
-    }
+    out.extend(dictionary_forms(scorer, ranking, b, analyzer, terms));
     if has_fields {
         out.push((
             format!("title:{a} {b}"),

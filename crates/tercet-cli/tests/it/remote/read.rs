@@ -145,13 +145,12 @@ fn doctor_reports_remote_support() {
 #[test]
 fn missing_words_of_remote_segments_are_not_corrected() {
     let fixture = Fixture::new();
-    let documents: String = (0..3000u32)
-        .map(|number| {
-            let word = |at: u32| format!("{:x}", (number * 4 + at).wrapping_mul(2_654_435_761));
-            let text = [word(0), word(1), word(2), word(3)].join(" ");
-            format!("{{\"id\":\"{number}\",\"text\":\"lantern {text}\"}}\n")
-        })
-        .collect();
+    let mut documents = String::new();
+    for number in 0..3000u32 {
+        let word = |at: u32| format!("{:x}", (number * 4 + at).wrapping_mul(2_654_435_761));
+        let text = [word(0), word(1), word(2), word(3)].join(" ");
+        documents += &format!("{{\"id\":\"{number}\",\"text\":\"lantern {text}\"}}\n");
+    }
     fixture.dir.write("d.jsonl", documents);
     fixture.ok("tatami index d.jsonl -o d.tatami --analyzer standard");
     fixture.server.put("/d.tatami", &fixture.dir.read("d.tatami"));
