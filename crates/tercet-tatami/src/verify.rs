@@ -17,6 +17,7 @@ use crate::chunk::number;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, ReadOptions};
 use crate::region::Region;
+use crate::search;
 use crate::wire::ids::{Kind, file_flags, requires};
 
 /// The result of a verification.
@@ -166,18 +167,7 @@ impl Check<'_> {
                 faults.extend(inner.record(Region::Inverted { part }, offset, Kind::Index).err());
             }
         }
-        if let Some(access) = &inner.footer.access {
-            records += 1;
-            faults.extend(crate::search::access::check(self.file, access, self.options.deep).err());
-        }
-        if let Some(positions) = &inner.footer.positions {
-            records += 1;
-            faults.extend(crate::search::positions::check(self.file, positions, self.options.deep).err());
-        }
-        if let Some(headers) = &inner.footer.page_headers {
-            records += 1;
-            faults.extend(crate::search::page_headers::check(self.file, headers, self.options.deep).err());
-        }
+        records += self.check_search_records(&mut faults);
         self.conclude("indexes", faults)?;
         if self.options.deep && inner.header.has(file_flags::ROLE_SEARCH_SEG) {
             // All terms, posting lists and live documents.
@@ -201,6 +191,25 @@ impl Check<'_> {
         self.findings.push(layout);
         self.features(used);
         Ok(())
+    }
+
+    /// Checks the records of a search segment that only Tercet writes; returns their number.
+    fn check_search_records(&self, faults: &mut Vec<ErrorKind>) -> u64 {
+        let (footer, deep) = (&self.file.inner().footer, self.options.deep);
+        let mut records = 0;
+        if let Some(access) = &footer.access {
+            records += 1;
+            faults.extend(search::access::check(self.file, access, deep).err());
+        }
+        if let Some(positions) = &footer.positions {
+            records += 1;
+            faults.extend(search::positions::check(self.file, positions, deep).err());
+        }
+        if let Some(headers) = &footer.page_headers {
+            records += 1;
+            faults.extend(search::page_headers::check(self.file, headers, deep).err());
+        }
+        records
     }
 
     /// Adds a finding per error, or a passed check. An I/O error or an exceeded limit ends the verification.

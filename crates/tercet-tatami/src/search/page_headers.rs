@@ -34,13 +34,12 @@ pub(crate) fn of_chunk(inner: &Inner, group: usize, column: usize) -> Result<Opt
     let (Some(span), Ok(entry)) = (span(inner, section, group), inner.group(group)) else { return Ok(None) };
     // Columns are read in parallel, and have the copies in common.
     let mut known = inner.page_headers.lock().unwrap_or_else(PoisonError::into_inner);
-    let bytes = match known.get(&group) {
-        Some(bytes) => bytes.clone(),
-        None => {
-            let bytes = inner.source.read_at(span)?;
-            known.insert(group, bytes.clone());
-            bytes
-        }
+    let bytes = if let Some(bytes) = known.get(&group) {
+        bytes.clone()
+    } else {
+        let bytes = inner.source.read_at(span)?;
+        known.insert(group, bytes.clone());
+        bytes
     };
     let start = index(headers(entry, column));
     let end = index(headers(entry, column + 1));
