@@ -208,6 +208,9 @@ impl Parser<'_> {
             self.sign(")")?;
             return Ok(inner);
         }
+        if let Some(comparison) = self.value_first()? {
+            return Ok(comparison);
+        }
         let token = self.take();
         if let TokenKind::Name(name) = &token.kind
             && self.peek().kind == TokenKind::Sign("(")
@@ -228,6 +231,39 @@ impl Parser<'_> {
             TokenKind::End => Err(ParseError::new(token.at, "expected a column")),
             _ => Err(ParseError::new(token.at, "expected a column; quote other names in backquotes")),
         }
+    }
+
+    /// A comparison with the value before the column: `5 < x`.
+    fn value_first(&mut self) -> Result<Option<Expr>, ParseError> {
+        let kind = |at: usize| self.tokens.get(at).map(|token| &token.kind);
+        let is_typed = matches!(kind(self.next), Some(TokenKind::Name(name)) if is_type(name));
+        let at = self.next + usize::from(is_typed);
+        let is_value = match kind(at) {
+            Some(TokenKind::Text(_)) => true,
+            Some(TokenKind::Number(_) | TokenKind::Bytes(_)) => !is_typed,
+            _ => false,
+        };
+        let (Some(TokenKind::Sign(sign)), true) = (kind(at + 1), is_value) else { return Ok(None) };
+        let make: fn(Literal) -> Comparison<Literal> = match *sign {
+            "=" => Comparison::Eq,
+            "!=" => Comparison::Ne,
+            "<" => Comparison::Gt,
+            "<=" => Comparison::Ge,
+            ">" => Comparison::Lt,
+            ">=" => Comparison::Le,
+            _ => return Ok(None),
+        };
+        let value = self.value()?;
+        let operator = self.take();
+        let column = self.take();
+        let (TokenKind::Name(name) | TokenKind::Quoted(name)) = column.kind else {
+            return Err(ParseError::new(column.at, "expected a column"));
+        };
+        let values = std::mem::take(&mut self.values);
+        let spans =
+            ComparisonSpans { column: column.at..column.end, operator: operator.at..operator.end, values };
+        self.tests.push(spans);
+        Ok(Some(Expr::Comparison { column: name, test: make(value) }))
     }
 
     /// A comparison in the notation of a function: `contains(name, "x")`.
@@ -412,6 +448,25 @@ mod tests {
         );
         assert_eq!(Expr::parse("e <> true").unwrap(), Expr::col("e").ne(true));
         assert_eq!(Expr::parse("t between 1_000 and 2").unwrap(), Expr::col("t").between(1000, 2));
+    }
+
+    #[test]
+    fn values_may_precede_columns() {
+        for (text, same) in [
+            ("5 < a", "a > 5"),
+            ("5 <= a", "a >= 5"),
+            ("-5 > a", "a < -5"),
+            ("5 >= a", "a <= 5"),
+            ("'x' = `b c`", "`b c` = 'x'"),
+            ("5 <> a", "a != 5"),
+            ("date '2024-01-01' <= d and not 3 == a", "d >= date '2024-01-01' and not a = 3"),
+            ("x'00' < a or (1 < a and a < 2)", "a > x'00' or (a > 1 and a < 2)"),
+        ] {
+            assert_eq!(Expr::parse(text).unwrap(), Expr::parse(same).unwrap(), "{text}");
+        }
+        let error = Expr::parse("1 < 2").unwrap_err();
+        assert_eq!((error.at, error.what.as_str()), (4, "expected a column"));
+        assert!(Expr::parse("1 < a < 2").is_err());
     }
 
     #[test]
