@@ -270,8 +270,7 @@ impl Aggregator {
         if !self.key_columns.is_empty() {
             return Ok(scan.clone());
         }
-        let is_known = |bound: &Bound| !matches!(bound.aggregate, Aggregate::Sum(_) | Aggregate::Mean(_));
-        if !self.aggregates.iter().all(is_known) {
+        if !self.aggregates.iter().all(|bound| bound.state.has_statistics()) {
             return Ok(scan.clone());
         }
         let (known, rest) = scan.divide_by_statistics(scan.positions())?;
@@ -320,6 +319,8 @@ impl Aggregator {
             let values = order.iter().map(|group| bound.state.result(*group)).collect::<Result<Vec<_>, _>>();
             let Ok(values) = values else {
                 let column = bound.aggregate.column().unwrap_or_default().into();
+                let decimal = logical_type.filter(|_| kind == Type::Bytes);
+                let kind = decimal.map_or_else(|| kind.to_string(), |decimal| decimal.to_string()).into();
                 return Err(file.error(ErrorKind::SumOverflow { column, kind }));
             };
             out.columns.push(column_of(kind, values.into_iter()));

@@ -96,8 +96,8 @@ pub enum ErrorKind {
     SumOverflow {
         /// The column.
         column: Box<str>,
-        /// The type of the sum.
-        kind: Type,
+        /// The type or logical type of the sum.
+        kind: Box<str>,
     },
     /// No such row group.
     #[error("has no row group {group}: there are {groups}")]

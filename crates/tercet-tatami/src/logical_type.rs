@@ -6,7 +6,7 @@
 //! formats and parses values, and finds the position of a literal among stored values.
 
 pub mod annotation;
-mod int256;
+pub(crate) mod int256;
 mod text;
 mod zone;
 

@@ -88,7 +88,7 @@ fn order(one: Option<&Scalar>, other: Option<&Scalar>) -> Ordering {
 }
 
 /// Two's complement, most significant byte first, of one length: negative numbers come after the others by their bytes.
-fn order_decimals(one: &[u8], other: &[u8]) -> Ordering {
+pub(super) fn order_decimals(one: &[u8], other: &[u8]) -> Ordering {
     let is_negative = |bytes: &[u8]| bytes.first().is_some_and(|byte| byte & 0x80 != 0);
     is_negative(other).cmp(&is_negative(one)).then_with(|| one.cmp(other))
 }

@@ -1,8 +1,12 @@
 //! The state of an aggregate for all groups.
 
+use std::cmp::Ordering;
+
 use super::Aggregate;
+use super::keys::order_decimals;
 use crate::column::{Column, Values};
 use crate::logical_type::LogicalType;
+use crate::logical_type::int256::Int256;
 use crate::scalar::Scalar;
 use crate::schema::{Field, Type};
 
@@ -25,6 +29,13 @@ pub(super) enum State {
     Floats {
         totals: Vec<(Compensated, u64)>,
         result: Total,
+    },
+    /// Sums of decimals of more than 18 digits; `None` after an overflow of 256 bits.
+    Decimals {
+        totals: Vec<(Option<Int256>, u64)>,
+        is_mean: bool,
+        scale: i8,
+        logical_type: LogicalType,
     },
 }
 
@@ -77,10 +88,7 @@ impl State {
         logical_type: Option<LogicalType>,
     ) -> Option<Self> {
         let kind = field.kind;
-        // Decimals of more than 18 digits are bytes, whose order is not that of the numbers.
-        let is_long_decimal =
-            matches!(logical_type, Some(LogicalType::Decimal { .. })) && kind == Type::Bytes;
-        if kind == Type::List || is_long_decimal {
+        if kind == Type::List {
             return None;
         }
         let is_max = match aggregate {
@@ -95,6 +103,12 @@ impl State {
         let is_mean = matches!(aggregate, Aggregate::Mean(_));
         let (scale, summed) = match logical_type {
             None => (0, None),
+            Some(LogicalType::Decimal { scale, width, .. }) if kind == Type::Bytes => {
+                let precision = if width <= 16 { 38 } else { 76 };
+                let logical_type =
+                    LogicalType::Decimal { precision, scale, width: if width <= 16 { 16 } else { 32 } };
+                return Some(Self::Decimals { totals: Vec::new(), is_mean, scale, logical_type });
+            }
             Some(LogicalType::Decimal { scale, .. }) => {
                 (scale, Some(LogicalType::Decimal { precision: 18, scale, width: 8 }))
             }
@@ -125,6 +139,7 @@ impl State {
             Self::Extreme { values, .. } => values.resize(groups, None),
             Self::Integers { totals, .. } => totals.resize(groups, (0, 0)),
             Self::Floats { totals, .. } => totals.resize(groups, (Compensated::default(), 0)),
+            Self::Decimals { totals, .. } => totals.resize(groups, (Some(Int256::default()), 0)),
         }
     }
 
@@ -132,8 +147,11 @@ impl State {
     pub(super) fn add(&mut self, groups: &[u32], column: Option<&Column>) {
         match (self, column) {
             (Self::Count(counts), _) => groups.iter().for_each(|group| counts[*group as usize] += 1),
-            (Self::Extreme { is_max, values, .. }, Some(column)) => {
-                each_present(groups, column, |group, row| extreme(*is_max, column, row, &mut values[group]));
+            (Self::Extreme { is_max, kind, logical_type, values }, Some(column)) => {
+                let order = if is_long_decimal(*kind, *logical_type) { order_decimals } else { Ord::cmp };
+                each_present(groups, column, |group, row| {
+                    extreme(*is_max, order, column, row, &mut values[group]);
+                });
             }
             (Self::Integers { totals, .. }, Some(column)) => each_present(groups, column, |group, row| {
                 totals[group].0 += integer(&column.values, row);
@@ -143,7 +161,24 @@ impl State {
                 totals[group].0.add(float(&column.values, row));
                 totals[group].1 += 1;
             }),
+            (Self::Decimals { totals, .. }, Some(column)) => {
+                let Values::Bytes(values) = &column.values else { return };
+                each_present(groups, column, |group, row| {
+                    let (sum, count) = &mut totals[group];
+                    *sum = sum.and_then(|sum| sum.checked_add(Int256::from_bytes(values.get(row))?));
+                    *count += 1;
+                });
+            }
             (_, None) => {}
+        }
+    }
+
+    /// Whether page statistics have the result. Those of decimals of more than 18 digits are in the order of their bytes.
+    pub(super) fn has_statistics(&self) -> bool {
+        match self {
+            Self::Count(_) => true,
+            Self::Extreme { kind, logical_type, .. } => !is_long_decimal(*kind, *logical_type),
+            Self::Integers { .. } | Self::Floats { .. } | Self::Decimals { .. } => false,
         }
     }
 
@@ -173,6 +208,8 @@ impl State {
             Self::Extreme { kind, logical_type, .. } => (*kind, *logical_type),
             Self::Integers { result, logical_type, .. } => (result.kind(), *logical_type),
             Self::Floats { result, .. } => (result.kind(), None),
+            Self::Decimals { is_mean: true, .. } => (Type::Float64, None),
+            Self::Decimals { logical_type, .. } => (Type::Bytes, Some(*logical_type)),
         }
     }
 
@@ -194,8 +231,24 @@ impl State {
                 };
                 Some(Scalar::Float64(value))
             }
+            Self::Decimals { totals, .. } if totals[group].1 == 0 => None,
+            Self::Decimals { totals, is_mean, scale, logical_type } => {
+                let (sum, count) = totals[group];
+                let sum = sum.ok_or(Overflow)?;
+                Some(if *is_mean {
+                    Scalar::Float64(sum.to_f64(*scale) / count as f64)
+                } else {
+                    let is_in_range = logical_type.has_digits_for(sum);
+                    logical_type.stored(Type::Bytes, sum).filter(|_| is_in_range).ok_or(Overflow)?
+                })
+            }
         })
     }
+}
+
+/// Decimals of more than 18 digits are bytes, whose order is not that of the numbers.
+fn is_long_decimal(kind: Type, logical_type: Option<LogicalType>) -> bool {
+    matches!(logical_type, Some(LogicalType::Decimal { .. })) && kind == Type::Bytes
 }
 
 impl Total {
@@ -236,11 +289,18 @@ fn is_better(is_max: bool, value: &Scalar, old: &Scalar) -> bool {
 }
 
 /// Replaces the extreme by the value of a row if that is less or greater. NaN is skipped.
-fn extreme(is_max: bool, column: &Column, row: usize, extreme: &mut Option<Scalar>) {
+fn extreme(
+    is_max: bool,
+    order: fn(&[u8], &[u8]) -> Ordering,
+    column: &Column,
+    row: usize,
+    extreme: &mut Option<Scalar>,
+) {
     // Strings are compared in place: most are not copied.
     if let (Values::Bytes(values), Some(Scalar::Bytes(old))) = (&column.values, &mut *extreme) {
         let value = values.get(row);
-        if if is_max { value > old.as_slice() } else { value < old.as_slice() } {
+        let order = order(value, old);
+        if if is_max { order.is_gt() } else { order.is_lt() } {
             old.clear();
             old.extend_from_slice(value);
         }

@@ -36,6 +36,36 @@ impl Int256 {
         (carry == 0).then_some(())
     }
 
+    /// The sum; `None` on overflow.
+    pub(crate) fn checked_add(self, other: Self) -> Option<Self> {
+        if self.negative == other.negative {
+            let (mut out, mut carries) = (self, false);
+            for (limb, add) in out.limbs.iter_mut().zip(other.limbs) {
+                let (sum, one) = limb.overflowing_add(add);
+                let (sum, two) = sum.overflowing_add(u64::from(carries));
+                (*limb, carries) = (sum, one || two);
+            }
+            return (!carries).then_some(out);
+        }
+        // The magnitudes are compared from the most significant limb.
+        let is_less = self.limbs.iter().rev().lt(other.limbs.iter().rev());
+        let (mut out, less) = if is_less { (other, self) } else { (self, other) };
+        let mut borrows = false;
+        for (limb, subtract) in out.limbs.iter_mut().zip(less.limbs) {
+            let (difference, one) = limb.overflowing_sub(subtract);
+            let (difference, two) = difference.overflowing_sub(u64::from(borrows));
+            (*limb, borrows) = (difference, one || two);
+        }
+        out.negative &= out.limbs != [0; 4];
+        Some(out)
+    }
+
+    /// The nearest float of this number divided by a power of ten.
+    pub(crate) fn to_f64(self, scale: i8) -> f64 {
+        let sign = if self.negative { "-" } else { "" };
+        format!("{sign}{}e{}", self.digits(), -i32::from(scale)).parse().unwrap_or(f64::NAN)
+    }
+
     /// The predecessor.
     pub(crate) fn before(mut self) -> Option<Self> {
         if self.negative || self.limbs == [0; 4] {
@@ -162,6 +192,11 @@ mod tests {
                 assert_eq!(wide.to_i64(), i64::try_from(value).ok());
                 let digits = value.unsigned_abs().to_string();
                 assert_eq!(Int256::from_digits(value < 0, digits.bytes()), Some(wide));
+                let other = value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (round % 64);
+                if let Some(sum) = value.checked_add(other) {
+                    assert_eq!(wide.checked_add(Int256::from(other)), Some(Int256::from(sum)));
+                }
+                assert_eq!(wide.to_f64(0).to_bits(), value.to_string().parse::<f64>().unwrap().to_bits());
                 if let Some(before) = value.checked_sub(1) {
                     assert_eq!(wide.before(), Some(Int256::from(before)));
                 }
@@ -180,6 +215,16 @@ mod tests {
             assert_eq!(wide.to_bytes(16), None);
         }
         assert_eq!(Int256::from_digits(false, "9".repeat(78).bytes()), None);
+        let [positive, negative] = [false, true].map(|sign| Int256::from_digits(sign, most.bytes()).unwrap());
+        assert_eq!(positive.checked_add(negative), Some(Int256::default()));
+        assert_eq!(negative.checked_add(positive), Some(Int256::default()));
+        let twice = positive.checked_add(positive).unwrap();
+        assert_eq!(twice.digits(), format!("1{}8", "9".repeat(75)));
+        assert_eq!(twice.checked_add(negative), Some(positive));
+        let largest = Int256 { negative: false, limbs: [u64::MAX; 4] };
+        assert_eq!(largest.checked_add(Int256::from(1)), None);
+        assert_eq!(largest.checked_add(Int256::from(-1)).unwrap().limbs[0], u64::MAX - 1);
+        assert_eq!(Int256::from(-125).to_f64(2).to_bits(), (-1.25f64).to_bits());
         assert_eq!(Int256::from_digits(true, "000".bytes()), Some(Int256::default()));
     }
 }

@@ -101,7 +101,7 @@ impl LogicalType {
     }
 
     /// Whether a decimal fits the precision of its type; always true for other types.
-    fn has_digits_for(self, number: Int256) -> bool {
+    pub(crate) fn has_digits_for(self, number: Int256) -> bool {
         match self {
             Self::Decimal { precision, .. } => number.digits().len() <= precision.into(),
             _ => true,
