@@ -477,6 +477,65 @@ impl Inference {
         }
         self
     }
+
+    /// Falls back to the type of the first value for columns that fit no type, for JSONL whose other values are rejected:
+    /// `is_null` if null is stored in their place.
+    pub(super) fn or_first(mut self, is_null: bool) -> Self {
+        for (name, seen) in &mut self.columns {
+            *seen = seen.settled().into_owned();
+            if seen.field(name).is_err() {
+                seen.keep_first();
+                seen.nulls |= is_null;
+            }
+        }
+        self
+    }
+}
+
+impl Seen {
+    /// Forgets the values that the type of the first one does not hold.
+    fn keep_first(&mut self) {
+        let kinds = self.kinds();
+        let first =
+            kinds.iter().filter_map(|(kind, at)| Some((at.as_ref()?, *kind))).min_by_key(|(at, _)| **at);
+        let Some((_, kind)) = first else { return };
+        let before = std::mem::take(self);
+        (self.rows, self.nulls, self.token_at) = (before.rows, before.nulls, before.token_at);
+        match kind {
+            "bools" => self.bool_at = before.bool_at,
+            "numbers" => self.keep_first_number(&before),
+            "dates" => {
+                (self.date_at, self.local_at) = (before.date_at, before.local_at);
+                self.quoted_at = before.quoted_at;
+            }
+            "timestamps" => (self.utc_at, self.quoted_at) = (before.utc_at, before.quoted_at),
+            "times" => self.time_at = before.time_at,
+            "strings" => self.text_at = before.text_at,
+            _ => {
+                (self.list_at, self.element) = (before.list_at, before.element);
+                if let Some(element) = self.element.as_mut().filter(|element| element.scalar().is_err()) {
+                    element.keep_first();
+                }
+            }
+        }
+    }
+
+    /// Keeps the numbers that fit the type of the first one. Without a float that is exact, they are integers.
+    fn keep_first_number(&mut self, all: &Self) {
+        let is_before = |one: Option<u64>, other: Option<u64>| {
+            other.is_none_or(|other| one.is_some_and(|one| one < other))
+        };
+        if all.int_at.is_none() || all.float_at.is_some() && is_before(all.float_at, all.inexact_at) {
+            (self.int_at, self.float_at) = (all.int_at, all.float_at);
+            return;
+        }
+        self.int_at = all.int_at;
+        if all.above_at.is_some() && is_before(all.above_at, all.negative_at) {
+            self.above_at = all.above_at;
+        } else {
+            self.negative_at = all.negative_at;
+        }
+    }
 }
 
 #[cfg(test)]

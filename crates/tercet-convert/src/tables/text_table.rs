@@ -215,7 +215,11 @@ impl TextTable {
         if all.is_empty() && self.options.only.is_none() {
             return Err(Error::new(name(), ErrorKind::NoRows));
         }
-        let all = if self.format == TextFormat::Csv { all.or_text() } else { all };
+        let all = match (self.format, self.options.on_error) {
+            (TextFormat::Csv, _) => all.or_text(),
+            (TextFormat::Jsonl, OnError::Stop) => all,
+            (TextFormat::Jsonl, on_error) => all.or_first(on_error == OnError::Null),
+        };
         let columns = all.finish();
         let mut columns =
             columns.map_err(|reason| Error::new(name(), ErrorKind::Inference(reason.into())))?;

@@ -1,6 +1,6 @@
 //! `create` and `convert` from tables of any format: detection, dialects, nested objects, rejected rows, sorting.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use serde_json::Value;
 
@@ -150,6 +150,49 @@ fn rejected_rows_are_reported() {
     assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":1}\n{\"a\":2}\n");
     dir.ok("create t.tatami --force --from t.jsonl --schema a:int8:nullable --on-error null");
     assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":1}\n{\"a\":null}\n{\"a\":null}\n{\"a\":2}\n");
+}
+
+/// Values of other kinds than the first one are rejected, in the sample as after it.
+#[test]
+fn conflicting_values_of_jsonl_are_rejected_on_request() {
+    let dir = TestDir::new();
+    let cases = [
+        ("1|\"x\"|2", "1|2", "1|null|2"),
+        ("\"x\"|1|\"y\"", "\"x\"|\"y\"", "\"x\"|null|\"y\""),
+        ("true|1", "true", "true|null"),
+        (
+            "\"2024-01-01\"|5|\"2024-01-02\"",
+            "\"2024-01-01\"|\"2024-01-02\"",
+            "\"2024-01-01\"|null|\"2024-01-02\"",
+        ),
+        ("0.5|12345678901234567.89", "0.5", "0.5|null"),
+        ("1|18446744073709551616", "1", "1|null"),
+        ("-1|18446744073709551615", "-1", "-1|null"),
+        ("18446744073709551615|-1", "18446744073709551615", "18446744073709551615|null"),
+        ("9007199254740993|0.5", "9007199254740993", "9007199254740993|null"),
+        ("0.5|9007199254740993", "0.5", "0.5|null"),
+        ("[1]|[\"x\"]|3|[2]", "[1]|[2]", "[1]|null|null|[2]"),
+    ];
+    let rows = |values: &str| lines(values.split('|'), |value| format!("{{\"a\":{value}}}"));
+    for (values, skipped, nulled) in cases {
+        dir.write("m.jsonl", rows(values));
+        assert_eq!(dir.run("create m.tatami --from m.jsonl").code, 8, "{values}");
+        for (action, expected) in [("skip", skipped), ("null", nulled)] {
+            let rejects = values.split('|').count() - skipped.split('|').count();
+            for sample in ["1", "all"] {
+                let args =
+                    format!("create m.tatami --force --from m.jsonl --on-error {action} --sample {sample}");
+                let done = dir.ok(&args);
+                assert_eq!(dir.ok("cat m.tatami").out, rows(expected), "{values}: {args}");
+                let what = if action == "skip" { "row" } else { "value" };
+                assert!(done.err.contains(&format!("warning: {rejects} {what}")), "{values}: {}", done.err);
+            }
+        }
+    }
+    dir.write("m.jsonl", "{\"a\":1}\nnot json\n{\"a\":\"x\"}\n");
+    let done = dir.ok("create m.tatami --force --from m.jsonl --on-error null");
+    assert!(done.err.contains("1 row rejected, 1 value replaced by null"), "{}", done.err);
+    assert_eq!(dir.ok("cat m.tatami").out, "{\"a\":1}\n{\"a\":null}\n");
 }
 
 #[test]
