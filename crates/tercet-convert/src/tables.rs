@@ -33,6 +33,7 @@
 mod build;
 mod cells;
 mod chunks;
+mod compress;
 #[cfg(any(unix, windows))]
 mod create;
 mod csv;
@@ -53,6 +54,7 @@ mod table;
 mod text_table;
 mod token;
 
+pub use compress::Encoder;
 #[cfg(any(unix, windows))]
 pub use create::{IngestOptions, create};
 pub use dialect::{CsvOptions, Dialect};

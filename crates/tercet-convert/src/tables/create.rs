@@ -225,6 +225,26 @@ mod tests {
     }
 
     #[test]
+    fn decompressed_files_are_bounded() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.tatami");
+        let inputs = sources(&["k\n1\n"]);
+        create(&path, &inputs, TableFormat::Csv, &IngestOptions::new(), &NoProgress, &mut drop).unwrap();
+        let file = tercet_core::source::File::open(&path).unwrap();
+        let bytes = file.read_at(tercet_core::Span::first(file.len())).unwrap();
+        let packed: Vec<Arc<dyn ByteSource>> =
+            vec![Arc::new(Memory::new("a.zst", zstd::encode_all(&bytes[..], 1).unwrap()))];
+        let open = |limit: usize| {
+            let options = TableOptions::new().with_max_unpacked(limit as u64);
+            Table::open(&packed, TableFormat::Tatami, &options, &NoProgress)
+        };
+        assert_eq!(open(bytes.len()).unwrap().schema().len(), 1);
+        let error = open(bytes.len() - 1).unwrap_err();
+        let text = format!("a.zst: the decompressed file exceeds {} bytes", bytes.len() - 1);
+        assert_eq!((error.to_string(), error.class()), (text, Class::Limit));
+    }
+
+    #[test]
     fn errors_name_the_line_and_leave_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.tatami");

@@ -27,6 +27,12 @@ pub enum ErrorKind {
         /// The maximum in bytes.
         limit: u64,
     },
+    /// A compressed file exceeds the maximum size.
+    #[error("the decompressed file exceeds {limit} bytes")]
+    UnpackedTooLong {
+        /// The maximum.
+        limit: u64,
+    },
     /// A line breaks the rules of CSV or JSON.
     #[error("line {line}: {reason}")]
     Malformed {
@@ -95,7 +101,7 @@ impl Diagnostic for ErrorKind {
             }
             Self::Read(_) => Class::Io,
             Self::NonText(_) => Class::Unsupported,
-            Self::LineTooLong { .. } | Self::TooLarge { .. } => Class::Limit,
+            Self::LineTooLong { .. } | Self::UnpackedTooLong { .. } | Self::TooLarge { .. } => Class::Limit,
             Self::Malformed { .. } => Class::Malformed,
             Self::Value { .. }
             | Self::OutsideSample { .. }

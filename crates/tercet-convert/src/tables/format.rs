@@ -51,7 +51,7 @@ impl TableFormat {
     }
 }
 
-/// Compression of text input.
+/// Compression of a whole file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 #[non_exhaustive]
@@ -63,6 +63,15 @@ pub enum Compression {
 }
 
 impl Compression {
+    /// The compression of a file extension: `.gz`, `.zst`, `.zstd`.
+    pub fn for_name(name: &str) -> Self {
+        match name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).as_deref() {
+            Some("gz") => Self::Gzip,
+            Some("zst" | "zstd") => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+
     fn detect(head: &[u8]) -> Self {
         match NonText::detect(head) {
             Some(NonText::Gzip) => Self::Gzip,
@@ -80,7 +89,7 @@ const HEAD_LEN: u64 = 4096;
 pub struct Detected {
     /// The format; `None` if it is unknown.
     pub format: Option<TableFormat>,
-    /// The compression of text.
+    /// The compression of the file.
     pub compression: Compression,
     /// The first bytes, decompressed.
     pub head: Vec<u8>,
@@ -103,7 +112,6 @@ pub fn detect(source: &Arc<dyn ByteSource>) -> Result<Detected, Error> {
     };
     let by_name = TableFormat::for_name(source.name()).filter(|format| format.is_text());
     let format = match NonText::detect(&head) {
-        _ if compression != Compression::None => by_name.or_else(|| text_format(&head)),
         Some(NonText::Tatami) => Some(TableFormat::Tatami),
         Some(NonText::Parquet) => Some(TableFormat::Parquet),
         Some(NonText::Arrow) => Some(TableFormat::Arrow),
@@ -156,5 +164,7 @@ mod tests {
         assert_eq!(found("rows.gz", &gzip.finish().unwrap()), (Some(TableFormat::Jsonl), Compression::Gzip));
         let zstd = zstd::encode_all(&b"a,b\n"[..], 1).unwrap();
         assert_eq!(found("a.csv.zst", &zstd), (Some(TableFormat::Csv), Compression::Zstd));
+        let zstd = zstd::encode_all(&b"PAR1...."[..], 1).unwrap();
+        assert_eq!(found("a.csv.zst", &zstd), (Some(TableFormat::Parquet), Compression::Zstd));
     }
 }

@@ -1,5 +1,7 @@
 //! Tables of any format, of one or several files.
 
+use std::collections::HashMap;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,20 +10,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tercet_arrow::TableReader;
 use tercet_core::num::counted;
 use tercet_core::progress::Cancelled;
+use tercet_core::source;
 use tercet_core::{ByteSource, Class, Diagnostic, Hint, Progress, SourceError, Span, escape};
 use tercet_tatami::predicate::{BindError, ParsedFilter, Predicate};
 use tercet_tatami::{Column, Expr, Field, File, LogicalType, Schema, Values};
 
+use super::chunks::decompressed;
 use super::error::{Error, ErrorKind};
-use super::format::TableFormat;
+use super::format::{Compression, TableFormat, detect};
 use super::reject::Reject;
 use super::text_table::{DeclaredColumns, Sample, TextFormat, TextOptions, TextTable};
 
 /// Target bytes per batch.
 const BATCH_BYTES: u64 = 16 << 20;
+/// Bytes decompressed at a time.
+const UNPACK_LEN: usize = 1 << 18;
 
 /// Options of tables of any format.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TableOptions {
     /// Options of CSV and JSONL.
@@ -35,12 +41,35 @@ pub struct TableOptions {
     pub batch_rows: Option<usize>,
     /// How .tatami files are read.
     pub read: tercet_core::ReadOptions,
+    /// Maximum decompressed size of a Parquet, Arrow or `.tatami` file that is compressed as a whole. It is decompressed into a
+    /// temporary file.
+    pub max_unpacked: u64,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        Self {
+            text: TextOptions::default(),
+            declared: None,
+            #[cfg(feature = "arrow")]
+            arrow: tercet_arrow::Options::default(),
+            batch_rows: None,
+            read: tercet_core::ReadOptions::new(),
+            max_unpacked: 64 << 30,
+        }
+    }
 }
 
 impl TableOptions {
     /// Default options.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sets the maximum decompressed size of a compressed Parquet, Arrow or `.tatami` file.
+    pub fn with_max_unpacked(mut self, bytes: u64) -> Self {
+        self.max_unpacked = bytes;
+        self
     }
 
     /// Sets the options of CSV and JSONL.
@@ -149,11 +178,14 @@ pub struct Table {
     input_bytes: u64,
 }
 
+/// For each column of the table its position in a file.
+type ColumnOrder = Vec<usize>;
+
 #[derive(Debug)]
 enum Kind {
     #[cfg(feature = "arrow")]
-    Arrow(Vec<TableReader>),
-    Tatami(Vec<File>),
+    Arrow(Vec<(TableReader, ColumnOrder)>),
+    Tatami(Vec<(File, ColumnOrder)>),
     Text(Box<TextTable>),
 }
 
@@ -169,6 +201,8 @@ impl Table {
         options: &TableOptions,
         progress: &dyn Progress,
     ) -> Result<Self, TableError> {
+        let unpacked = unpacked(sources, format, options.max_unpacked, progress)?;
+        let sources = unpacked.as_deref().unwrap_or(sources);
         let Some(first) = sources.first() else { return Err(refused(&"input".into(), "no input files")) };
         let input_bytes = sources.iter().map(ByteSource::len).sum();
         let read = Arc::new(AtomicU64::new(0));
@@ -210,16 +244,21 @@ impl Table {
                     let source = with_count(source);
                     readers.push(TableReader::open(source, in_arrow, &options.arrow, options.batch_rows)?);
                 }
-                let fields = {
+                let (fields, orders) = {
                     let tables = readers.iter().map(TableReader::table);
                     same_columns(tables.map(|table| (table.name(), table.schema().fields())))?
                 };
-                let pairs = readers[0].table().annotations();
-                if let Some(other) = readers.iter().find(|reader| reader.table().annotations() != pairs) {
-                    let reason = format!("logical types differ from {}", escape::name(first.name()));
-                    return Err(refused(other.table().name(), &reason));
+                let annotations = |reader: &TableReader| {
+                    let mut pairs = reader.table().annotations();
+                    pairs.sort();
+                    pairs
+                };
+                let expected = annotations(&readers[0]);
+                if let Some(other) = readers.iter().find(|reader| annotations(reader) != expected) {
+                    return Err(other_logical_types(other.table().name(), first.name()));
                 }
-                (Kind::Arrow(readers), fields, pairs)
+                let pairs = readers[0].table().annotations();
+                (Kind::Arrow(readers.into_iter().zip(orders).collect()), fields, pairs)
             }
             #[cfg(not(feature = "arrow"))]
             _ => return Err(refused(first.name(), "this build does not read Parquet and Arrow")),
@@ -267,14 +306,20 @@ impl Table {
         }
         let files = live;
         let Some(first) = files.first() else { return Err(refused(&"input".into(), "no input files")) };
-        let fields = same_columns(files.iter().map(|file| (file.name(), file.schema().fields())))?;
+        let (fields, orders) = same_columns(files.iter().map(|file| (file.name(), file.schema().fields())))?;
+        for (file, order) in files.iter().zip(&orders) {
+            let logical_types = file.logical_types();
+            if !order.iter().zip(first.logical_types()).all(|(at, expected)| logical_types[*at] == expected) {
+                return Err(other_logical_types(file.name(), first.name()));
+            }
+        }
         let is_kept = |(key, _): &&(String, String)| !key.starts_with("tatami.");
         let pairs = first.footer().pairs.iter().filter(is_kept).cloned().collect();
         let schema =
             Schema::new(fields.clone()).map_err(|error| refused(first.name(), &error.to_string()))?;
         Ok(Self {
             format: TableFormat::Tatami,
-            rows: Kind::Tatami(files),
+            rows: Kind::Tatami(files.into_iter().zip(orders).collect()),
             deleted,
             fields,
             schema,
@@ -298,9 +343,11 @@ impl Table {
         match &self.rows {
             #[cfg(feature = "arrow")]
             Kind::Arrow(readers) => {
-                readers.first().map_or_else(|| "".into(), |one| Arc::clone(one.table().name()))
+                readers.first().map_or_else(|| "".into(), |(one, _)| Arc::clone(one.table().name()))
             }
-            Kind::Tatami(files) => files.first().map_or_else(|| "".into(), |file| Arc::clone(file.name())),
+            Kind::Tatami(files) => {
+                files.first().map_or_else(|| "".into(), |(file, _)| Arc::clone(file.name()))
+            }
             Kind::Text(table) => table.input_names().next().map_or_else(|| "".into(), Arc::clone),
         }
     }
@@ -348,7 +395,7 @@ impl Table {
         match &self.rows {
             #[cfg(feature = "arrow")]
             Kind::Arrow(readers) => {
-                let of = |reader: &TableReader| {
+                let of = |(reader, _): &(TableReader, ColumnOrder)| {
                     let name = Arc::clone(reader.table().name());
                     reader.warnings().iter().map(|text| (Arc::clone(&name), text.clone())).collect::<Vec<_>>()
                 };
@@ -365,7 +412,9 @@ impl Table {
     pub fn names(&self, progress: &dyn Progress) -> Vec<String> {
         match &self.rows {
             #[cfg(feature = "arrow")]
-            Kind::Arrow(readers) => readers.first().map(|reader| reader.names().to_vec()).unwrap_or_default(),
+            Kind::Arrow(readers) => {
+                readers.first().map(|(reader, _)| reader.names().to_vec()).unwrap_or_default()
+            }
             Kind::Tatami(_) => self.fields.iter().map(|field| field.name.to_string()).collect(),
             Kind::Text(table) => table.names(progress).unwrap_or_default(),
         }
@@ -417,10 +466,10 @@ impl Table {
         let columns = self.columns.as_ref().unwrap_or(&all);
         Ok(match &self.rows {
             Kind::Arrow(readers) if readers.len() == 1 => {
-                readers[0].table().project(columns)?.with_schema(self.schema.clone())
+                readers[0].0.table().project(columns)?.with_schema(self.schema.clone())
             }
             Kind::Tatami(files) if files.len() == 1 => {
-                tercet_arrow::Table::from_file(&files[0], columns)?.with_schema(self.schema.clone())
+                tercet_arrow::Table::from_file(&files[0].0, columns)?.with_schema(self.schema.clone())
             }
             _ => tercet_arrow::Table::from_annotated(&self.name(), &self.schema, &self.pairs())?,
         })
@@ -447,11 +496,11 @@ impl Table {
         match &mut self.rows {
             #[cfg(feature = "arrow")]
             Kind::Arrow(readers) => {
-                for reader in readers {
+                for (reader, order) in readers {
                     let input = Arc::clone(reader.table().name());
                     for columns in reader.by_ref() {
                         go_on(&input)?;
-                        let columns = columns.map_err(TableError::from)?;
+                        let columns = taken(columns.map_err(TableError::from)?, order);
                         if let Some((columns, _)) = selection.apply(columns, None) {
                             each(Rows { input: Arc::clone(&input), columns, lines: None })?;
                         }
@@ -465,8 +514,9 @@ impl Table {
             Kind::Tatami(files) => {
                 let all: Vec<usize> = (0..self.fields.len()).collect();
                 let columns = self.columns.as_ref().unwrap_or(&all);
-                for file in files {
+                for (file, order) in files {
                     let input = Arc::clone(file.name());
+                    let columns: &[usize] = &columns.iter().map(|column| order[*column]).collect::<Vec<_>>();
                     let fitting = file.estimate_batch_rows(columns, BATCH_BYTES).min(65_536);
                     let rows = self.batch_rows.map_or(fitting, |rows| rows as u64);
                     let scan = file.scan().column_positions(columns).map_err(TableError::from)?;
@@ -531,33 +581,108 @@ impl<E> From<Error> for Stopped<E> {
     }
 }
 
+/// Decompresses files that are read at random positions into temporary files; `None` if none is compressed.
+fn unpacked(
+    sources: &[Arc<dyn ByteSource>],
+    format: TableFormat,
+    most: u64,
+    progress: &dyn Progress,
+) -> Result<Option<Vec<Arc<dyn ByteSource>>>, TableError> {
+    if format.is_text() {
+        return Ok(None);
+    }
+    let mut all = Vec::with_capacity(sources.len());
+    let mut is_any = false;
+    for source in sources {
+        let compression = detect(source)?.compression;
+        is_any |= compression != Compression::None;
+        all.push(match compression {
+            Compression::None => Arc::clone(source),
+            _ => unpack(source, compression, most, progress)?,
+        });
+    }
+    Ok(is_any.then_some(all))
+}
+
+/// Decompresses a file into a temporary file of at most `most` bytes.
+fn unpack(
+    source: &Arc<dyn ByteSource>,
+    compression: Compression,
+    most: u64,
+    progress: &dyn Progress,
+) -> Result<Arc<dyn ByteSource>, TableError> {
+    let name = source.name();
+    let named = |kind| TableError::from(Error::new(Arc::clone(name), kind));
+    let failed = |error| named(ErrorKind::Read(error));
+    let (mut input, _) = decompressed(Arc::clone(source), compression).map_err(failed)?;
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    let mut buffer = vec![0; UNPACK_LEN];
+    let mut len = 0;
+    loop {
+        let count = match io::Read::read(&mut input, &mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        len += count as u64;
+        if len > most {
+            return Err(named(ErrorKind::UnpackedTooLong { limit: most }));
+        }
+        io::Write::write_all(&mut file, &buffer[..count]).map_err(failed)?;
+        if progress.is_cancelled() {
+            return Err(named(ErrorKind::Cancelled(Cancelled)));
+        }
+    }
+    let file = source::File::from_handle(name, file);
+    Ok(Arc::new(file.map_err(|error| failed(io::Error::other(error)))?))
+}
+
 /// The column of a logical type annotation.
 fn annotated_column(key: &str) -> Option<&str> {
     ["arrow.type:", "arrow.metadata:", "arrow.element:"].iter().find_map(|start| key.strip_prefix(start))
 }
 
-/// The columns that all files have: of the same names and types, nullable if they are in one of the files.
+fn other_logical_types(name: &Arc<str>, first: &Arc<str>) -> TableError {
+    refused(name, &format!("logical types differ from {}", escape::name(first)))
+}
+
+/// The columns that all files have, in the order of the first file: of the same names and types, nullable if they are in one of the
+/// files. For each file the positions of its columns.
 fn same_columns<'a>(
     mut tables: impl Iterator<Item = (&'a Arc<str>, &'a [Field])>,
-) -> Result<Vec<Field>, TableError> {
-    let Some((first, fields)) = tables.next() else { return Ok(Vec::new()) };
+) -> Result<(Vec<Field>, Vec<ColumnOrder>), TableError> {
+    let Some((first, fields)) = tables.next() else { return Ok((Vec::new(), Vec::new())) };
     let mut fields = fields.to_vec();
+    let mut orders: Vec<ColumnOrder> = vec![(0..fields.len()).collect()];
     for (name, others) in tables {
         let differ = |reason: &str| refused(name, &format!("{reason} than in {}", escape::name(first)));
         if others.len() != fields.len() {
             return Err(differ("other columns"));
         }
-        for (mine, other) in fields.iter_mut().zip(others) {
-            if mine.name != other.name {
-                return Err(differ(&format!("column `{}` is in another place", escape::name(&other.name))));
-            }
+        let positions: HashMap<&str, usize> = others.iter().map(|other| &*other.name).zip(0..).collect();
+        let mut order = Vec::with_capacity(fields.len());
+        for mine in &mut fields {
+            let Some(at) = positions.get(&*mine.name).copied() else { return Err(differ("other columns")) };
+            let other = &others[at];
             if (mine.kind, mine.element) != (other.kind, other.element) {
                 return Err(differ(&format!("column `{}` has another type", escape::name(&other.name))));
             }
             mine.nullable |= other.nullable;
+            order.push(at);
         }
+        orders.push(order);
     }
-    Ok(fields)
+    Ok((fields, orders))
+}
+
+/// Some columns of a batch, each at most once.
+fn taken(mut batch: Vec<Column>, order: &[usize]) -> Vec<Column> {
+    if order.len() == batch.len() && order.iter().enumerate().all(|(to, from)| to == *from) {
+        return batch;
+    }
+    let empty = || Column::new(Values::Bool(Vec::new()));
+    order.iter().filter_map(|at| Some(std::mem::replace(batch.get_mut(*at)?, empty()))).collect()
 }
 
 /// The filter and projection of batches.
@@ -577,9 +702,7 @@ impl Selection {
         let mask = self.predicate.as_ref().map(|predicate| predicate.mask(&batch));
         if let Some(columns) = &self.columns {
             // Positions are unique.
-            let empty = || Column::new(Values::Bool(Vec::new()));
-            let mut take = |column: &usize| Some(std::mem::replace(batch.get_mut(*column)?, empty()));
-            batch = columns.iter().filter_map(&mut take).collect();
+            batch = taken(batch, columns);
         }
         match mask {
             Some(mask) if mask.count() == 0 => None,

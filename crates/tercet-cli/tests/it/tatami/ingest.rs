@@ -51,6 +51,59 @@ fn compressed_text_directories_and_patterns_are_one_table() {
 }
 
 #[test]
+fn compressed_binary_tables_are_read() {
+    let dir = TestDir::with_cities();
+    dir.ok("create cities.tatami --from cities.jsonl --force");
+    let rows = dir.ok("cat cities.tatami").out;
+    for name in ["c.parquet", "c.arrow", "c.arrows", "c.tatami"] {
+        dir.ok(&format!("convert cities.tatami {name}"));
+        let bytes = dir.read(name);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&bytes).unwrap();
+        let gzip = gzip.finish().unwrap();
+        dir.write("packed", &gzip);
+        dir.ok("create new.tatami --from packed --force");
+        assert_eq!(dir.ok("cat new.tatami").out, rows, "{name}");
+        dir.write("packed", zstd::encode_all(&bytes[..], 1).unwrap());
+        dir.ok(&format!("create new.tatami --from {name} packed --force"));
+        assert_eq!(dir.ok("cat new.tatami").out, rows.repeat(2), "{name}");
+        dir.write("packed", &gzip[..gzip.len() - 9]);
+        let cut = dir.run(&format!("create cut.tatami --from {name} packed"));
+        assert!(cut.code == 4 && cut.err.contains("packed: cannot read"), "{name}: {} {}", cut.code, cut.err);
+    }
+}
+
+#[test]
+fn files_with_columns_in_another_order_are_one_table() {
+    let dir = TestDir::new();
+    dir.write("1.csv", "a,d,s\n1,2024-01-01,x\n");
+    dir.write("2.csv", "s,a,d\ny,2,2024-01-02\n");
+    let expected = "{\"a\":1,\"d\":\"2024-01-01\",\"s\":\"x\"}\n{\"a\":2,\"d\":\"2024-01-02\",\"s\":\"y\"}\n";
+    for format in ["parquet", "arrow", "arrows", "tatami", "jsonl"] {
+        dir.ok(&format!("convert 1.csv 1.{format}"));
+        dir.ok(&format!("convert 2.csv 2.{format}"));
+        dir.ok(&format!("create all.tatami --force --from 1.{format} 2.{format}"));
+        assert_eq!(dir.ok("cat all.tatami").out, expected, "{format}");
+    }
+    dir.write("3.csv", "s,a,d\ny,2,3\n");
+    dir.ok("create 3.tatami --from 3.csv --schema s:string:nullable,a:int64:nullable,d:int32:nullable");
+    let other = dir.run("create all.tatami --force --from 1.tatami 3.tatami");
+    assert!(
+        other.code == 8 && other.err.contains("3.tatami: logical types differ from 1.tatami"),
+        "{}",
+        other.err
+    );
+    dir.write("4.csv", "s,a,e\ny,2,3\n");
+    dir.ok("convert 4.csv 4.parquet");
+    let other = dir.run("create all.tatami --force --from 1.parquet 4.parquet");
+    assert!(
+        other.code == 8 && other.err.contains("4.parquet: other columns than in 1.parquet"),
+        "{}",
+        other.err
+    );
+}
+
+#[test]
 fn dialects_and_types_are_detected() {
     let dir = TestDir::new();
     let cases = [
