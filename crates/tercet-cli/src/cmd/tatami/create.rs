@@ -32,10 +32,11 @@ Examples:
   tatami create sales.tatami --from 'sales/*.csv.gz' --on-error skip --rejects bad.jsonl
   tatami create cities.tatami --from cities.csv --schema name:string,people:uint32:nullable
   tatami create crawl.tatami --from crawl.parquet
+  tatami create errors.tatami --from 'crawl/*.parquet' --where 'status >= 400' --columns url,status
   zcat crawl.jsonl.gz | tatami create crawl.tatami --from - --blob html --bloom url
   tatami create for-others.tatami --from cities.csv --profile interop
 
-Input is CSV, TSV, JSONL, Parquet, Arrow IPC or .tatami, detected by content; text may be compressed with gzip or \
+Input is CSV, TSV, JSONL, Parquet, Arrow IPC or .tatami, detected by content, also compressed with gzip or \
 zstd. Several files of one format are one table.
 
 The delimiter, quote, header, decimal comma and types of CSV are detected; --dry-run prints them. An empty field without \
@@ -65,6 +66,10 @@ pub(crate) struct Args {
     format: Option<Format>,
     #[command(flatten)]
     write: WriteArgs,
+    #[command(flatten)]
+    filter: Where,
+    #[command(flatten)]
+    columns: Columns,
     #[command(flatten)]
     text: Text,
     #[command(flatten)]
@@ -103,8 +108,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         to: Format::Tatami,
         write: &args.write,
         text: &args.text,
-        filter: &Where::default(),
-        columns: &Columns::default(),
+        filter: &args.filter,
+        columns: &args.columns,
         declared: declared.as_ref(),
         roles: &args.roles,
         layout: &args.layout,

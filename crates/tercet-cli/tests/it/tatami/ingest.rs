@@ -51,6 +51,36 @@ fn compressed_text_directories_and_patterns_are_one_table() {
 }
 
 #[test]
+fn text_is_compressed_by_the_name_of_the_output() {
+    let dir = TestDir::with_cities();
+    for name in ["c.csv", "c.tsv", "c.jsonl"] {
+        dir.ok(&format!("convert cities.tatami {name}"));
+        let plain = dir.read(name);
+        dir.ok(&format!("convert cities.tatami {name}.gz"));
+        let mut text = Vec::new();
+        flate2::read::GzDecoder::new(&dir.read(&format!("{name}.gz"))[..]).read_to_end(&mut text).unwrap();
+        assert!(text == plain, "{name}");
+        dir.ok(&format!("convert cities.tatami {name}.zst"));
+        assert_eq!(zstd::decode_all(&dir.read(&format!("{name}.zst"))[..]).unwrap(), plain, "{name}");
+    }
+    dir.ok("convert cities.tatami rows.gz --to jsonl");
+    dir.ok("convert rows.gz rows.jsonl");
+    assert_eq!(dir.read("rows.jsonl"), dir.read("c.jsonl"));
+    let before = dir.names();
+    for args in
+        ["convert c.csv c.parquet.gz", "convert c.csv c.zst --to arrow", "create c.tatami.gz --from c.csv"]
+    {
+        let output = dir.run(args);
+        assert!(
+            output.code == 8 && output.err.contains("only CSV, TSV and JSONL are compressed"),
+            "{}",
+            output.err
+        );
+    }
+    assert_eq!(dir.names(), before);
+}
+
+#[test]
 fn compressed_binary_tables_are_read() {
     let dir = TestDir::with_cities();
     dir.ok("create cities.tatami --from cities.jsonl --force");
@@ -70,6 +100,23 @@ fn compressed_binary_tables_are_read() {
         dir.write("packed", &gzip[..gzip.len() - 9]);
         let cut = dir.run(&format!("create cut.tatami --from {name} packed"));
         assert!(cut.code == 4 && cut.err.contains("packed: cannot read"), "{name}: {} {}", cut.code, cut.err);
+    }
+}
+
+#[test]
+fn create_applies_filters_and_columns() {
+    let dir = TestDir::with_cities();
+    for name in ["c.csv", "c.jsonl", "c.parquet", "c.tatami"] {
+        dir.ok(&format!("convert cities.tatami {name}"));
+        dir.ok(&format!(
+            "create some.tatami --force --from {name} --where people>200000 --columns people,name"
+        ));
+        let query = "cat cities.tatami --where 200000<people --columns people,name";
+        assert_eq!(dir.ok("cat some.tatami").out, dir.ok(query).out, "{name}");
+        // The first columns, with a filter on another one.
+        dir.ok(&format!("create some.tatami --force --from {name} --where lat>48 --columns name,people"));
+        let query = "cat cities.tatami --where lat>48 --columns name,people";
+        assert_eq!(dir.ok("cat some.tatami").out, dir.ok(query).out, "{name}");
     }
 }
 

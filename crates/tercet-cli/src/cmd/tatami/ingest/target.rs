@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "arrow")]
 use tercet::arrow;
-use tercet::convert::tables::{Rows, Table, rejected_row};
+use tercet::convert::tables::{Compression, Encoder, Rows, Table, rejected_row};
 use tercet::core::publish::AtomicFile;
 use tercet::core::{Sink as _, escape};
 use tercet::tatami::{BatchError, Column, Error, ErrorKind, LogicalType, Writer, Written};
@@ -92,8 +92,8 @@ enum Kind {
     Spool(Box<Writer<Spool>>),
     #[cfg(feature = "arrow")]
     Arrow(Box<arrow::TableWriter<Counted>>),
-    Jsonl(RowWriter, Counted),
-    Csv(RecordWriter, Counted),
+    Jsonl(RowWriter, Encoder<Counted>),
+    Csv(RecordWriter, Encoder<Counted>),
 }
 
 impl Target {
@@ -110,6 +110,7 @@ impl Target {
             Output::Stream(stream) => stream.name(),
             Output::Stdout => "standard output".into(),
         };
+        let compression = compression(output, format)?;
         let columns = table.schema().fields().to_vec();
         let has_nulls = table.has_unknown_nulls().then(|| vec![false; columns.len()]);
         let target = |name, kind| Ok(Self { name, kind, rows: 0, columns, has_nulls });
@@ -136,7 +137,7 @@ impl Target {
             Output::Stream(_) => Bytes::Spool(Spool::new()?),
             Output::Stdout => Bytes::Stdout(BufWriter::with_capacity(1 << 16, io::stdout())),
         };
-        let mut out = Counted { out, bytes: 0 };
+        let out = Counted { out, bytes: 0 };
         #[cfg(feature = "arrow")]
         if let Some(format) = format.in_arrow() {
             let arrow_table = table.arrow_table()?;
@@ -144,6 +145,7 @@ impl Target {
             return target(name, kind);
         }
         let typed = table.schema().fields().iter().zip(logical_types.iter().copied());
+        let mut out = Encoder::new(out, compression).map_err(|error| write_failure(&name, error))?;
         let kind = if let Some(delimiter) = format.delimiter() {
             let writer = RecordWriter::new(delimiter, typed).with_escapes(output.is_terminal());
             let mut header = Vec::new();
@@ -177,7 +179,7 @@ impl Target {
                 *seen |= column.nulls() > 0;
             }
         }
-        let write = |rows: Vec<Vec<u8>>, out: &mut Counted| {
+        let write = |rows: Vec<Vec<u8>>, out: &mut Encoder<Counted>| {
             rows.iter().try_for_each(|text| out.write_all(text)).map_err(|error| write_failure(name, error))
         };
         match &mut self.kind {
@@ -204,7 +206,7 @@ impl Target {
             field.nullable &= !is_present(index);
         }
         let mut counts = Counts { rows, bytes: 0, groups: 0, requires: 0, columns, warnings: Vec::new() };
-        let counted = match kind {
+        let encoder = match kind {
             Kind::Path(mut writer) => {
                 writer.declare_present(is_present);
                 let Written { bytes, groups, requires, .. } = writer.finish()?;
@@ -217,32 +219,60 @@ impl Target {
                 return Ok(Counts { bytes, groups, requires, ..counts });
             }
             #[cfg(feature = "arrow")]
-            Kind::Arrow(sink) => sink.finish()?.output,
-            Kind::Jsonl(writer, counted) => {
+            Kind::Arrow(sink) => {
+                return published(sink.finish()?.output, counts, &name, output, out);
+            }
+            Kind::Jsonl(writer, encoder) => {
                 let what = "NaN and infinities are written as null";
                 counts.warnings.extend(warning(&name, &writer, what, |losses| losses.not_finite));
-                counted
+                encoder
             }
-            Kind::Csv(writer, counted) => {
+            Kind::Csv(writer, encoder) => {
                 let what = "NaN payload bits are lost: written as NaN, and as null in lists";
                 counts.warnings.extend(warning(&name, &writer, what, |losses| losses.not_finite));
-                counted
+                encoder
             }
         };
-        let Counted { out: mut written, bytes } = counted;
-        counts.bytes = bytes;
-        written.flush().map_err(|error| write_failure(&name, error))?;
-        match written {
-            Bytes::Path(atomic_file) => {
-                drop(atomic_file.finish().map_err(|error| write_failure(&name, error))?);
-            }
-            Bytes::Spool(spool) => {
-                delivered(spool.finish().map_err(|error| write_failure(&name, error))?, output, out)?;
-            }
-            Bytes::Stdout(_) => {}
-        }
-        Ok(counts)
+        let counted = encoder.finish().map_err(|error| write_failure(&name, error))?;
+        published(counted, counts, &name, output, out)
     }
+}
+
+/// The compression of the output, by its file extension. Only text is compressed as a whole.
+fn compression(output: &Output, format: Format) -> Result<Compression, Failure> {
+    let path = match output {
+        Output::Path(path) => path.to_string_lossy().into_owned(),
+        Output::Stream(stream) => stream.name().to_string(),
+        Output::Stdout => return Ok(Compression::None),
+    };
+    let compression = Compression::for_name(&path);
+    if compression != Compression::None && !format.is_text() {
+        let message = format!("{}: only CSV, TSV and JSONL are compressed as a whole", escape::name(&path));
+        return Err(Failure::request(message).with_hint("use a name without `.gz`, `.zst` or `.zstd`"));
+    }
+    Ok(compression)
+}
+
+/// Publishes the written bytes.
+fn published(
+    counted: Counted,
+    counts: Counts,
+    name: &Arc<str>,
+    output: Output,
+    out: &mut Ui,
+) -> Result<Counts, Failure> {
+    let Counted { out: mut written, bytes } = counted;
+    written.flush().map_err(|error| write_failure(name, error))?;
+    match written {
+        Bytes::Path(atomic_file) => {
+            drop(atomic_file.finish().map_err(|error| write_failure(name, error))?);
+        }
+        Bytes::Spool(spool) => {
+            delivered(spool.finish().map_err(|error| write_failure(name, error))?, output, out)?;
+        }
+        Bytes::Stdout(_) => {}
+    }
+    Ok(Counts { bytes, ..counts })
 }
 
 /// Copies a temporary file to its destination.
