@@ -6,6 +6,8 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tercet_tatami::Collection;
+
 use super::error::{Error, ErrorKind};
 use super::ignore::Patterns;
 
@@ -111,6 +113,8 @@ pub struct DocumentFile {
     pub bytes: u64,
     /// Whether the caller named the file, rather than a directory that has it.
     pub is_named: bool,
+    /// The directory of the collection of which it is a member. Its manifest has the deleted rows.
+    pub collection: Option<PathBuf>,
 }
 
 impl DocumentFile {
@@ -227,7 +231,7 @@ impl Files {
     }
 
     /// Adds a file, or all files below a directory in the order of their names. Without a format, it follows the extension; a
-    /// named file without a known one is text.
+    /// named file without a known one is text. Of a collection without other documents, the members are added.
     ///
     /// `binary_format` names the format of a file that is not text, by its first bytes.
     pub fn add(
@@ -250,9 +254,12 @@ impl Files {
             };
             let format = format.or_else(|| DocumentFormat::for_path(path)).unwrap_or_else(by_content);
             let (path, name, bytes) = (path.to_path_buf(), slashed(path), meta.len());
-            let file = DocumentFile { path, name, format, bytes, is_named: true };
+            let file = DocumentFile { path, name, format, bytes, is_named: true, collection: None };
             check(&file)?;
             self.found.push(file);
+            return Ok(());
+        }
+        if format == Some(DocumentFormat::Tatami) && self.add_members(path)? {
             return Ok(());
         }
         let patterns = |all: &[String]| {
@@ -274,6 +281,7 @@ impl Files {
             walk.add_ancestors();
         }
         self.walk(&mut walk, path).map_err(|error| named(ErrorKind::Read(error)))?;
+        let (found, skipped, unsupported) = (self.found.len(), self.skipped.len(), self.unsupported);
         let mut below = walk.out;
         below.sort_by(|a, b| a.0.cmp(&b.0));
         for (name, path, bytes) in below {
@@ -284,13 +292,38 @@ impl Files {
                 self.unsupported += 1;
                 continue;
             };
-            let file = DocumentFile { path, name, format, bytes, is_named: false };
+            let file = DocumentFile { path, name, format, bytes, is_named: false, collection: None };
             match check(&file) {
                 Ok(()) => self.found.push(file),
                 Err(error) => self.skipped.push(error),
             }
         }
+        let is_none = (found, skipped) == (self.found.len(), self.skipped.len());
+        if format.is_none() && is_none && self.add_members(path)? {
+            self.unsupported = unsupported;
+        }
         Ok(())
+    }
+
+    /// Adds the members of a collection; false if the directory is none.
+    fn add_members(&mut self, directory: &Path) -> Result<bool, Error> {
+        let failed = |error: tercet_tatami::Error| {
+            Error::new(error.location().into(), ErrorKind::Tatami(Box::new(error.into_kind())))
+        };
+        let collection = Collection::open(directory).map_err(failed)?;
+        if !collection.manifest_path().exists() {
+            return Ok(false);
+        }
+        collection.check_records().map_err(failed)?;
+        self.found.extend(collection.members().iter().map(|member| DocumentFile {
+            path: directory.join(&member.path),
+            name: member.path.clone(),
+            format: DocumentFormat::Tatami,
+            bytes: member.bytes,
+            is_named: true,
+            collection: Some(directory.to_path_buf()),
+        }));
+        Ok(true)
     }
 
     /// All files below a directory. Links to directories are not followed: they may form a cycle.

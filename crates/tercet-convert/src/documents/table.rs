@@ -1,6 +1,7 @@
 //! Documents of Parquet, Arrow and `.tatami` files: one per row.
 
 use std::collections::HashMap;
+use std::io;
 #[cfg(feature = "arrow")]
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use tercet_core::escape;
 #[cfg(feature = "arrow")]
 use tercet_core::{ByteSource, Span, source};
 use tercet_tatami::search::FieldValue;
-use tercet_tatami::{Column, Field, File, LogicalType, Scalar, Type, Values};
+use tercet_tatami::{Collection, Column, Field, File, LogicalType, Scalar, Type, Values};
 
 use super::Stopped;
 use super::columns::{Columns, FINGERPRINT, Found};
@@ -106,7 +107,16 @@ fn tatami_error(error: tercet_tatami::Error) -> Error {
 }
 
 fn tatami(file: &DocumentFile, wanted: Option<&dyn Fn(&str) -> bool>) -> Result<Table, Error> {
-    let table = File::open(&file.path).map_err(tatami_error)?;
+    let table = match &file.collection {
+        None => File::open(&file.path).map_err(tatami_error)?,
+        Some(directory) => {
+            let collection = Collection::open(directory.as_path()).map_err(tatami_error)?;
+            // Removed since the files were listed.
+            let removed = || Error::new(file.location(), ErrorKind::Open(io::ErrorKind::NotFound.into()));
+            let member = collection.member(&file.name).ok_or_else(removed)?;
+            collection.open_member(member).map_err(tatami_error)?
+        }
+    };
     let table = table.without_deleted_documents().map_err(tatami_error)?;
     // The lengths of documents and the fingerprints of updates are made again.
     let is_segment = table.footer().inverted.is_some();
@@ -123,7 +133,7 @@ fn tatami(file: &DocumentFile, wanted: Option<&dyn Fn(&str) -> bool>) -> Result<
     let scan = table.scan().column_positions(&positions).map_err(tatami_error)?;
     let batches = scan.with_batch_rows(BATCH_ROWS).batches();
     let batches = batches.map(|batch| batch.map(|batch| batch.columns).map_err(tatami_error));
-    let rows = table.rows();
+    let rows = table.live_rows();
     Ok(Table {
         fields,
         logical_types,

@@ -32,10 +32,12 @@ Examples:
   tatami index crawl.jsonl -o crawl.tatami --snippet-only
   tatami index articles.jsonl -o articles.tatami --url-field link --body-field text
   tatami index pages.parquet -o pages.tatami --body-field markdown
+  tatami index crawl -o pages.tatami           a collection
   tatami index docs/ -o segments/ --update     index what changed since the last update, and delete what is gone
 
 The file type follows the extension: .txt, .md, .html, .jsonl, .trec, .parquet, .arrow and .tatami, or --format. Directories are \
-searched recursively, in the order of file names, without hidden files, files that a .gitignore excludes, and .tatami files; files that \
+searched recursively, in the order of file names, without hidden files, files that a .gitignore excludes, and .tatami files, except for \
+the members of a collection; files that \
 cannot be read are reported and skipped. Files with gzip and Zstandard compression are decompressed. Text in another encoding than UTF-8 \
 is decoded: as declared in HTML, else by a guess, which is reported.
 

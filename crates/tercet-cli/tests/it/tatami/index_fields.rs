@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde_json::Value;
 
-use super::{TestDir, run_command};
+use super::{TestDir, lines, run_command};
 
 const SHOP: &str = concat!(
     r#"{"id":"1","title":"Desk lamp","text":"a bright lamp","lang":"en","price":19.5,"stock":3,"tags":["light","desk"],"maker":{"name":"Lux","since":1990}}"#,
@@ -348,4 +348,36 @@ fn compressed_files_are_decompressed() {
     assert_eq!(ids(&dir, &["out.tatami", "fox"]).len(), 1);
     assert_eq!(ids(&dir, &["out.tatami", "+lamp +price:80"]), ["3"]);
     assert_eq!(ids(&dir, &["out.tatami", "wolf"]), ["7"]);
+}
+
+/// Members of a collection are documents, without rows that are deleted in the manifest.
+#[test]
+fn collections_are_indexed() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("c")).unwrap();
+    for (name, id) in [("a", 1), ("b", 3)] {
+        dir.write(
+            "rows.jsonl",
+            lines(id..id + 2, |id| format!(r#"{{"id":"d{id}","body":"alpha {name}","n":{id}}}"#)),
+        );
+        dir.ok(&format!("create c/{name}.tatami --from rows.jsonl"));
+        dir.ok(&format!("collection add c c/{name}.tatami"));
+    }
+    dir.write("c/other.tatami", dir.read("c/a.tatami"));
+    dir.ok("delete c --where n=2");
+    let all = |args: &[&str]| sorted(ids(&dir, args));
+    for (path, format) in [("c", ""), ("c/", ""), ("c", " --format tatami")] {
+        let done = dir.ok(&format!("index {path} -o all.tatami --force{format}"));
+        assert!(done.out.starts_with("all.tatami: 3 documents"), "{path}: {}", done.out);
+        assert_eq!(all(&["all.tatami", "alpha"]), ["d1", "d3", "d4"], "{path}");
+    }
+    assert_eq!(all(&["all.tatami", "alpha", "--where", "n > 3"]), ["d4"]);
+    // Documents beside the members are the documents of the directory.
+    dir.write("c/note.txt", "beta");
+    assert!(dir.ok("index c -o all.tatami --force").out.starts_with("all.tatami: 1 document,"));
+    std::fs::remove_file(dir.path("c/note.txt")).unwrap();
+    std::fs::remove_file(dir.path("c/b.tatami")).unwrap();
+    assert_eq!(dir.run("index c -o all.tatami --force").code, 3);
+    dir.write("c/tatami.manifest", b"damaged");
+    assert_eq!(dir.run("index c -o all.tatami --force").code, 4);
 }
