@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::convert::tables::{
@@ -9,7 +10,7 @@ use tercet::convert::tables::{
 };
 use tercet::core::Sink as _;
 use tercet::core::progress::NoProgress;
-use tercet::core::{Progress, escape};
+use tercet::core::{ByteSource, Progress, escape};
 use tercet::tatami::{Collection, Field, LogicalType, Type};
 
 use super::collection_scan;
@@ -140,27 +141,14 @@ fn open(request: &Request<'_>, output: &Output, out: &mut Ui) -> Result<Opened, 
     if let Some(opened) = open_collection(request, output, out)? {
         return Ok(opened);
     }
-    let mut paths = Vec::new();
     for path in request.from {
         output.must_not_be(path)?;
-        paths.extend(table_files(path)?);
     }
-    let is_many = paths.len() > 1;
-    let mut sources = Vec::new();
-    for path in &paths {
+    let input = |path: &Path| {
         output.must_not_be(path)?;
-        let input: Input = request.write.input(path);
-        sources.push(if is_many { input.one_of_many()? } else { input.source()? });
-    }
-    let from = Format::detect(request.from_format, &sources[0], request.declared.is_some())?;
-    for source in &sources[1..] {
-        let other = Format::detect(request.from_format, source, request.declared.is_some())?;
-        if other != from {
-            let (name, first) = (escape::name(source.name()), escape::name(sources[0].name()));
-            let (one, two) = (other.name(), from.name());
-            return Err(Failure::request(format!("{name}: is {one}, but {first} is {two}")));
-        }
-    }
+        Ok(request.write.input(path))
+    };
+    let (sources, from) = sources(request.from, input, request.from_format, request.declared.is_some())?;
     if request.declared.is_some() && !from.is_text() {
         return Err(Failure::request("`--schema` applies to CSV and JSONL input only"));
     }
@@ -173,6 +161,36 @@ fn open(request: &Request<'_>, output: &Output, out: &mut Ui) -> Result<Opened, 
     let table = opened.map_err(|error| explained(error, request))?;
     let inputs = sources.iter().map(|source| source.name().to_string()).collect();
     Ok(Opened { table, from, inputs, input_bytes })
+}
+
+/// Opens the files that paths name, all of one format.
+pub(super) fn sources(
+    paths: &[PathBuf],
+    input: impl Fn(&Path) -> Result<Input, Failure>,
+    format: Option<Format>,
+    has_schema: bool,
+) -> Result<(Vec<Arc<dyn ByteSource>>, Format), Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(table_files(path)?);
+    }
+    let is_many = files.len() > 1;
+    let mut sources: Vec<Arc<dyn ByteSource>> = Vec::new();
+    for path in &files {
+        let input = input(path)?;
+        sources.push(if is_many { input.one_of_many()? } else { input.source()? });
+    }
+    let Some(first) = sources.first() else { return Err(Failure::request("no input files")) };
+    let from = Format::detect(format, first, has_schema)?;
+    for source in &sources[1..] {
+        let other = Format::detect(format, source, has_schema)?;
+        if other != from {
+            let (name, first) = (escape::name(source.name()), escape::name(first.name()));
+            let (one, two) = (other.name(), from.name());
+            return Err(Failure::request(format!("{name}: is {one}, but {first} is {two}")));
+        }
+    }
+    Ok((sources, from))
 }
 
 /// Opens a collection, whose manifest names the files and their deleted rows; `None` for other inputs.

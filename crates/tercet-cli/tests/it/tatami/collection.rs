@@ -1,5 +1,7 @@
 //! Collections of files.
 
+use std::io::Write as _;
+
 use serde_json::Value;
 
 use super::{TestDir, lines, run_command};
@@ -328,6 +330,67 @@ fn upserted_rows_of_a_file_have_its_logical_types() {
         "k,day,at\n1,2024-01-02,2024-01-02T03:04:05Z\n2,2025-01-01,2025-01-01T00:00:00Z\n"
     );
     assert_eq!(dir.ok("count a.tatami --where day>=\"2025-01-01\"").out, "1\n");
+}
+
+/// New rows of tables with types: columns by name, missing ones are null, other types are refused.
+#[test]
+fn rows_of_every_format_are_upserted_and_appended() {
+    let dir = TestDir::new();
+    dir.write(
+        "a.csv",
+        "k,day,at,s\n1,2024-01-02,2024-01-02T03:04:05Z,x\n2,2024-01-01,2024-01-01T03:04:05Z,y\n",
+    );
+    dir.write("u.csv", "s,at,day,k\nnew,2025-01-01T00:00:00Z,2025-01-01,2\n");
+    let expected = "k,day,at,s\n1,2024-01-02,2024-01-02T03:04:05Z,x\n2,2025-01-01,2025-01-01T00:00:00Z,new\n";
+    let csv = |dir: &TestDir, name: &str| {
+        dir.ok(&format!("convert {name} out.csv --force"));
+        String::from_utf8(dir.read("out.csv")).unwrap()
+    };
+    let gzip = |dir: &TestDir, name: &str| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&dir.read(name)).unwrap();
+        dir.write(&format!("{name}.gz"), gzip.finish().unwrap());
+    };
+    for format in ["csv", "tsv", "jsonl", "parquet", "arrow", "arrows", "tatami"] {
+        if format != "csv" {
+            dir.ok(&format!("convert u.csv u.{format}"));
+        }
+        gzip(&dir, &format!("u.{format}"));
+        for from in [format!("u.{format}"), format!("u.{format}.gz")] {
+            dir.ok("create a.tatami --from a.csv --sort-key k --force");
+            dir.ok(&format!("upsert a.tatami --key k --from {from}"));
+            assert_eq!(csv(&dir, "a.tatami"), expected, "{from}");
+            let all = format!("c-{from}");
+            std::fs::create_dir(dir.path(&all)).unwrap();
+            // The columns of a new collection have logical types too.
+            dir.ok(&format!("collection append {all} --from a.csv"));
+            dir.ok(&format!("upsert {all} --key k --from {from}"));
+            assert_eq!(dir.ok(&format!("count {all} --where day=\"2025-01-01\"")).out, "1\n");
+            assert_eq!(csv(&dir, &all), expected, "{from}");
+            dir.ok(&format!("collection append {all} --from {from} --from {from}"));
+            assert_eq!(csv(&dir, &all).lines().count(), 5, "{from}");
+        }
+    }
+    // Null in place of missing columns.
+    dir.ok("convert u.parquet few.parquet --columns k,s");
+    dir.ok("upsert a.tatami --key k --from few.parquet");
+    assert_eq!(dir.ok("cat a.tatami --where k=2").out, "{\"k\":2,\"day\":null,\"at\":null,\"s\":\"new\"}\n");
+    let before = dir.read("a.tatami");
+    dir.write("u.csv", "k,more\n1,2\n");
+    dir.ok("convert u.csv more.parquet");
+    dir.write("u.csv", "k,day\n1,2\n");
+    dir.ok("convert u.csv number.parquet");
+    dir.write("u.csv", "k,day\nx,2024-01-01\n");
+    dir.ok("convert u.csv key.arrow");
+    for (from, reason) in [
+        ("more.parquet", "more.parquet: column `more`: not in a.tatami"),
+        ("number.parquet", "number.parquet: column `day`: is int64, but date in a.tatami"),
+        ("key.arrow", "key.arrow: column `k`: is string, but int64 in a.tatami"),
+    ] {
+        let output = dir.run(&format!("upsert a.tatami --key k --from {from}"));
+        assert!(output.code == 8 && output.err.contains(reason), "{} {}", output.code, output.err);
+    }
+    assert_eq!(dir.read("a.tatami"), before);
 }
 
 #[test]

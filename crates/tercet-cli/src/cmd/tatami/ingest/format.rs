@@ -69,7 +69,7 @@ impl Format {
     }
 
     /// The format of the library.
-    pub(super) const fn in_library(self) -> TableFormat {
+    pub(in crate::cmd::tatami) const fn in_library(self) -> TableFormat {
         match self {
             Self::Tatami => TableFormat::Tatami,
             Self::Parquet => TableFormat::Parquet,
