@@ -25,6 +25,53 @@ fn spawn<S>(dir: &TestDir<S>, args: &str) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
+/// The number of times that a command is killed.
+fn stages() -> u32 {
+    tercet_testkit::cases(5).max(2)
+}
+
+/// Runs a command that changes a directory repeatedly and kills it after parts of its time. `print` is a command that prints the
+/// contents, and `verify` one that must succeed.
+pub(crate) fn kill_over_time<S>(dir: &TestDir<S>, directory: &str, args: &str, print: &str, verify: &str) {
+    let files = |dir: &TestDir<S>| {
+        let entries = std::fs::read_dir(dir.path(directory)).unwrap().map(Result::unwrap);
+        entries.map(|entry| (entry.path(), std::fs::read(entry.path()).unwrap())).collect::<Vec<_>>()
+    };
+    let before = files(dir);
+    let restore = |dir: &TestDir<S>| {
+        for (path, _) in files(dir) {
+            std::fs::remove_file(path).unwrap();
+        }
+        for (path, bytes) in &before {
+            std::fs::write(path, bytes).unwrap();
+        }
+    };
+    let old = dir.ok(print).out;
+    let started = Instant::now();
+    dir.ok(args);
+    let time = started.elapsed();
+    let new = dir.ok(print).out;
+    assert!(old != new, "{args}: changes nothing");
+    let mut killed = 0;
+    let stages = stages();
+    for stage in 0..stages {
+        restore(dir);
+        let mut child = spawn(dir, args);
+        thread::sleep(time * stage / stages);
+        // It may have ended by itself.
+        let _ = child.kill();
+        let status = child.wait().unwrap();
+        dir.ok(verify);
+        let found = dir.ok(print).out;
+        assert!(found == old || found == new, "{args}: neither the old rows nor the new ones");
+        assert!(!status.success() || found == new, "{args}: ended without the new rows");
+        killed += usize::from(!status.success() && found == old);
+        dir.ok(args);
+        assert!(dir.ok(print).out == new, "{args}: other rows after one was killed");
+    }
+    assert!(killed > 0, "{args}: never killed while it wrote");
+}
+
 /// Runs a command that writes `target` repeatedly and kills it at different lengths of the temporary file.
 pub(crate) fn kill_at_every_stage<S>(dir: &TestDir<S>, args: &str, code: i32, target: &str) {
     let before = dir.names();
@@ -34,10 +81,11 @@ pub(crate) fn kill_at_every_stage<S>(dir: &TestDir<S>, args: &str, code: i32, ta
     let new = dir.read(target);
     assert!(old != new, "{args}: changes nothing");
     let mut killed = 0;
-    for stage in 0..5 {
+    let stages = stages();
+    for stage in 0..stages {
         dir.write(target, &old);
         let mut child = spawn(dir, args);
-        let (started, enough) = (Instant::now(), new.len() as u64 / 4 * stage);
+        let (started, enough) = (Instant::now(), new.len() as u64 * u64::from(stage) / u64::from(stages - 1));
         let status = loop {
             if half_written(dir, target).is_some_and(|len| len >= enough) {
                 child.kill().unwrap();

@@ -356,7 +356,9 @@ fn rows_of_every_format_are_upserted_and_appended() {
             dir.ok(&format!("convert u.csv u.{format}"));
         }
         gzip(&dir, &format!("u.{format}"));
-        for from in [format!("u.{format}"), format!("u.{format}.gz")] {
+        // Compressed files are read by the same code.
+        let compressed = matches!(format, "csv" | "parquet").then(|| format!("u.{format}.gz"));
+        for from in [Some(format!("u.{format}")), compressed].into_iter().flatten() {
             dir.ok("create a.tatami --from a.csv --sort-key k --force");
             dir.ok(&format!("upsert a.tatami --key k --from {from}"));
             assert_eq!(csv(&dir, "a.tatami"), expected, "{from}");
@@ -373,8 +375,12 @@ fn rows_of_every_format_are_upserted_and_appended() {
     }
     // Null in place of missing columns.
     dir.ok("convert u.parquet few.parquet --columns k,s");
-    dir.ok("upsert a.tatami --key k --from few.parquet");
-    assert_eq!(dir.ok("cat a.tatami --where k=2").out, "{\"k\":2,\"day\":null,\"at\":null,\"s\":\"new\"}\n");
+    dir.write("n.csv", "k,day,s\n1,,x\n2,2024-01-01,y\n");
+    dir.ok("create n.tatami --from n.csv");
+    dir.ok("upsert n.tatami --key k --from few.parquet");
+    assert_eq!(dir.ok("cat n.tatami --where k=2").out, "{\"k\":2,\"day\":null,\"s\":\"new\"}\n");
+    let missing = dir.run("upsert a.tatami --key k --from few.parquet");
+    assert!(missing.code == 8 && missing.err.contains("column `day`: non-nullable column is missing"));
     let before = dir.read("a.tatami");
     dir.write("u.csv", "k,more\n1,2\n");
     dir.ok("convert u.csv more.parquet");

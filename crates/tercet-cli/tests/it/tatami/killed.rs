@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{TestDir, lines};
-use crate::support::killed::{created_concurrently, kill_at_every_stage};
+use crate::support::killed::{created_concurrently, kill_at_every_stage, kill_over_time};
 
 /// Enough documents to kill the command while it writes, with a small vocabulary.
 fn documents(seed: u64) -> String {
@@ -67,6 +67,16 @@ fn killed_changes_of_rows_leave_the_old_or_the_new_file() {
     kill_at_every_stage(&dir, "upsert a.tatami --key id --from new.jsonl", 0, "a.tatami");
     dir.ok("create b.tatami --from rows.jsonl --sort-key id");
     kill_at_every_stage(&dir, "delete b.tatami --where id<2000", 0, "b.tatami");
+    std::fs::create_dir(dir.path("c")).unwrap();
+    dir.ok("create c/rows.tatami --from rows.jsonl --sort-key id");
+    dir.ok("collection add c c/rows.tatami");
+    kill_over_time(
+        &dir,
+        "c",
+        "upsert c --key id --from new.jsonl",
+        "agg c --count --min text --max text --group-by id --json",
+        "verify c -q",
+    );
 }
 
 #[test]
