@@ -41,6 +41,7 @@ pub mod error;
 mod from_arrow;
 mod half;
 mod ipc;
+mod nested;
 pub mod options;
 mod parquet_file;
 mod parquet_writer;
@@ -55,7 +56,7 @@ pub mod write;
 pub use error::{
     Batch, ColumnRole, ColumnRoleError, Error, ErrorKind, NoRegion, UnsupportedColumn, ValueError,
 };
-pub use options::{ColumnOptions, Options, Timestamps};
+pub use options::{ColumnOptions, Nested, Options, Timestamps};
 pub use read::{Format, TableReader, batches, detect};
 pub use table::{StringLayout, Table};
 pub use write::{TableWriter, Written};

@@ -20,6 +20,8 @@ pub struct Options {
     /// Names of the columns to read, in any order; `None` reads all. Names that do not exist are ignored, and so are the types of
     /// other columns.
     pub columns: Option<Vec<String>>,
+    /// How structs, maps and nested lists are read from files; `None` rejects them.
+    pub nested: Option<Nested>,
     /// Largest sizes accepted when reading.
     pub limits: Limits,
 }
@@ -54,11 +56,27 @@ impl Options {
         self
     }
 
+    /// Sets how structs, maps and nested lists are read from files.
+    pub fn with_nested(mut self, nested: Option<Nested>) -> Self {
+        self.nested = nested;
+        self
+    }
+
     /// Sets the maximum sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
+}
+
+/// How nested columns are read. Maps, lists of lists and lists of structs are always JSON text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nested {
+    /// One column for each member of a struct, named by its path: `a.b`.
+    #[default]
+    Flatten,
+    /// Structs are JSON text too.
+    Json,
 }
 
 /// Conversion of timestamps that are not in microseconds.

@@ -11,9 +11,9 @@ use tercet_core::{ByteSource, Class, Span};
 
 use crate::error::{Error, ErrorKind, UnsupportedColumn, from_arrow, from_parquet};
 use crate::options::Options;
-use crate::read::{BATCH_BYTES, BATCH_ROWS, TableReader};
+use crate::read::{BATCH_BYTES, BATCH_ROWS, TableReader, flat_names, flat_schema};
 use crate::source::SourceReader;
-use crate::table::{Table, chosen, names_of};
+use crate::table::{Table, chosen};
 use crate::unwind::catch_panic;
 
 mod page_check;
@@ -51,7 +51,7 @@ pub(crate) fn open(
     }
     let fields = types::complete(metadata.schema().fields(), metadata.metadata());
     let schema = ArrowSchema::new_with_metadata(fields.clone(), metadata.schema().metadata().clone());
-    let names = names_of(&schema);
+    let names = flat_names(name, &schema, options);
     let chosen = chosen(name, &schema, options)?;
     let mask = || match &chosen {
         Some(chosen) => ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied()),
@@ -62,6 +62,7 @@ pub(crate) fn open(
         None => schema,
     };
     rejected.retain(|rejected| schema.index_of(&rejected.column).is_ok());
+    let (schema, flattened) = flat_schema(name, schema, &names, options)?;
     let table = Table::from_arrow_rejecting(name, &schema, options, rejected)?;
     let levels = |hint: &Fields| parquet_to_arrow_field_levels(metadata.parquet_schema(), mask(), Some(hint));
     let levels = levels(&hinted(&fields)).or_else(|_| levels(&fields)).map_err(wrong)?;
@@ -79,6 +80,7 @@ pub(crate) fn open(
     });
     let mut out = TableReader::new(table, names, batches);
     out.set_total(rows);
+    out.set_flattened(flattened);
     out.warn(warning);
     Ok(out)
 }

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array as _, RecordBatch};
 use arrow_buffer::ArrowNativeType as _;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Schema};
 use tercet_core::{ByteSource, Class, Span};
 use tercet_tatami::{Column, Scan};
 
 use crate::error::{Error, ErrorKind, from_arrow, from_tatami};
 use crate::ipc::Batches;
+use crate::nested::Flattened;
 use crate::options::Options;
 use crate::parquet_file;
 use crate::table::{StringLayout, Table, chosen, names_of};
@@ -56,6 +57,7 @@ pub struct TableReader {
     /// The rest of a batch that exceeds the batch size.
     left: Option<RecordBatch>,
     max_batch_rows: Option<usize>,
+    flattened: Option<Flattened>,
     total: Option<u64>,
     warnings: Vec<String>,
     /// All columns of the file, including those that are not read.
@@ -103,6 +105,7 @@ impl TableReader {
             batches,
             left: None,
             max_batch_rows: None,
+            flattened: None,
             total: None,
             warnings: Vec::new(),
             names,
@@ -130,6 +133,10 @@ impl TableReader {
     /// The number of rows, if the file declares it.
     pub fn total(&self) -> Option<u64> {
         self.total
+    }
+
+    pub(crate) fn set_flattened(&mut self, flattened: Option<Flattened>) {
+        self.flattened = flattened;
     }
 
     pub(crate) fn set_total(&mut self, rows: u64) {
@@ -178,7 +185,12 @@ impl Iterator for TableReader {
         let columns = match self.read()? {
             Ok(batch) => {
                 let batch = self.cut(batch);
-                let columns = self.table.columns(&batch, self.row);
+                let columns = match &self.flattened {
+                    Some(flattened) => {
+                        flattened.arrays(&batch).and_then(|arrays| self.table.columns_of(&arrays, self.row))
+                    }
+                    None => self.table.columns(&batch, self.row),
+                };
                 self.row += batch.num_rows() as u64;
                 columns
             }
@@ -213,21 +225,51 @@ fn decoder_panicked(name: &Arc<str>) -> Error {
 }
 
 fn arrow(name: &Arc<str>, batches: Batches, options: &Options) -> Result<TableReader, Error> {
-    let names = names_of(batches.schema());
+    let names = flat_names(name, batches.schema(), options);
     let is_truncated = batches.is_truncated();
     let mut rows = if let Some(chosen) = chosen(name, batches.schema(), options)? {
         let schema = batches.schema().project(&chosen).map_err(|error| from_arrow(name, error))?;
+        let (schema, flattened) = flat_schema(name, schema, &names, options)?;
         let table = Table::from_arrow(name, &schema, options)?;
         let from_file = Arc::clone(name);
         let project =
             move |batch: RecordBatch| batch.project(&chosen).map_err(|error| from_arrow(&from_file, error));
-        TableReader::new(table, names, batches.map(move |batch| batch.and_then(&project)))
+        let mut rows = TableReader::new(table, names, batches.map(move |batch| batch.and_then(&project)));
+        rows.set_flattened(flattened);
+        rows
     } else {
-        let table = Table::from_arrow(name, batches.schema(), options)?;
-        TableReader::new(table, names, batches)
+        let (schema, flattened) = flat_schema(name, batches.schema().as_ref().clone(), &names, options)?;
+        let table = Table::from_arrow(name, &schema, options)?;
+        let mut rows = TableReader::new(table, names, batches);
+        rows.set_flattened(flattened);
+        rows
     };
     rows.is_truncated = Some(is_truncated);
     Ok(rows)
+}
+
+/// The names of all columns, and of the members of structs that become columns.
+pub(crate) fn flat_names(name: &Arc<str>, schema: &Schema, options: &Options) -> Vec<String> {
+    let all = Options { columns: None, ..options.clone() };
+    match Flattened::new(name, schema, &all) {
+        Some(flattened) => names_of(&flattened.schema(schema)),
+        None => names_of(schema),
+    }
+}
+
+/// The schema without nested columns, and how they are read. `names` are those of all columns.
+pub(crate) fn flat_schema(
+    name: &Arc<str>,
+    schema: Schema,
+    names: &[String],
+    options: &Options,
+) -> Result<(Schema, Option<Flattened>), Error> {
+    let Some(flattened) = Flattened::new(name, &schema, options) else { return Ok((schema, None)) };
+    let flat = flattened.schema(&schema);
+    if flat.fields().is_empty() && !schema.fields().is_empty() {
+        return Err(Error::new(Arc::clone(name), ErrorKind::NoSuchColumns { columns: names.to_vec() }));
+    }
+    Ok((flat, Some(flattened)))
 }
 
 /// The result of a scan as Arrow record batches of bounded size.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, Schema as ArrowSchema, SchemaRef};
 use tercet_tatami::{Column, Field, File, Schema};
 
@@ -181,8 +181,13 @@ impl Table {
 
     /// Converts a record batch; `first_row` is the number of its first row, for error messages.
     pub fn columns(&self, batch: &RecordBatch, first_row: u64) -> Result<Vec<Column>, Error> {
+        self.columns_of(batch.columns(), first_row)
+    }
+
+    /// Converts the arrays of a batch.
+    pub(crate) fn columns_of(&self, arrays: &[ArrayRef], first_row: u64) -> Result<Vec<Column>, Error> {
         let mut columns = Vec::with_capacity(self.arrow_types.len());
-        for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
+        for (field, array) in self.schema.fields().iter().zip(arrays) {
             let column = from_arrow::column(array, field, self.conversion);
             let column = column
                 .map_err(|(row, reason)| self.value_error(&field.name, first_row + row as u64, reason))?;

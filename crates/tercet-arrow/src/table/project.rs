@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_schema::Schema as ArrowSchema;
+use arrow_schema::{DataType, Schema as ArrowSchema};
 use tercet_tatami::Schema;
 
 use super::Table;
 use crate::error::{Error, ErrorKind};
-use crate::options::Options;
+use crate::options::{Nested, Options};
+use crate::read::flat_names;
 
 impl Table {
     /// Columns of a schema with annotations as they are in a footer.
@@ -41,10 +42,22 @@ pub(crate) fn chosen(
     options: &Options,
 ) -> Result<Option<Vec<usize>>, Error> {
     let Some(names) = &options.columns else { return Ok(None) };
-    let is_chosen = |position: &usize| names.iter().any(|name| name == schema.field(*position).name());
+    let is_chosen = |position: &usize| {
+        let field = schema.field(*position);
+        let has_members =
+            options.nested == Some(Nested::Flatten) && matches!(field.data_type(), DataType::Struct(_));
+        let is_in = |name: &String| {
+            let rest = name.strip_prefix(field.name().as_str());
+            rest.is_some_and(|rest| rest.is_empty() || has_members && rest.starts_with('.'))
+        };
+        names.iter().any(is_in)
+    };
     let chosen: Vec<usize> = (0..schema.fields().len()).filter(is_chosen).collect();
     if chosen.is_empty() && !schema.fields().is_empty() {
-        return Err(Error::new(Arc::clone(name), ErrorKind::NoSuchColumns { columns: names_of(schema) }));
+        return Err(Error::new(
+            Arc::clone(name),
+            ErrorKind::NoSuchColumns { columns: flat_names(name, schema, options) },
+        ));
     }
     Ok(Some(chosen))
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::too_many_lines, reason = "one column of every type")]
 
 mod golden;
+mod nested;
 mod roundtrip;
 mod types;
 

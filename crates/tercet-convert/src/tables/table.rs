@@ -18,6 +18,8 @@ use tercet_tatami::{Column, Expr, Field, File, LogicalType, Schema, Values};
 use super::chunks::decompressed;
 use super::error::{Error, ErrorKind};
 use super::format::{Compression, TableFormat, detect};
+#[cfg(feature = "arrow")]
+use super::json::Nested;
 use super::reject::Reject;
 use super::text_table::{DeclaredColumns, Sample, TextFormat, TextOptions, TextTable};
 
@@ -30,7 +32,7 @@ const UNPACK_LEN: usize = 1 << 18;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TableOptions {
-    /// Options of CSV and JSONL.
+    /// Options of CSV and JSONL; how nested values are read, of Parquet and Arrow too.
     pub text: TextOptions,
     /// The columns of CSV and JSONL; `None` infers them.
     pub declared: Option<DeclaredColumns>,
@@ -239,10 +241,15 @@ impl Table {
                     TableFormat::Arrow => tercet_arrow::Format::ArrowFile,
                     _ => tercet_arrow::Format::ArrowStream,
                 };
+                let nested = match options.text.nested {
+                    Nested::Flatten => tercet_arrow::Nested::Flatten,
+                    Nested::Json => tercet_arrow::Nested::Json,
+                };
+                let arrow = options.arrow.clone().with_nested(Some(nested));
                 let mut readers = Vec::new();
                 for source in sources {
                     let source = with_count(source);
-                    readers.push(TableReader::open(source, in_arrow, &options.arrow, options.batch_rows)?);
+                    readers.push(TableReader::open(source, in_arrow, &arrow, options.batch_rows)?);
                 }
                 let (fields, orders) = {
                     let tables = readers.iter().map(TableReader::table);

@@ -43,7 +43,7 @@ The delimiter, quote, header, decimal comma and types of CSV are detected; --dry
 quotes is null. Dates (2024-06-21), times and timestamps are recognized; NULL, NA, N/A, None and \\N are null in columns \
 of numbers, dates and bools.
 
-Nested JSON objects become columns a.b; lists of lists or objects are stored as JSON text.
+Nested JSON objects and structs become columns a.b; maps and lists of lists or objects are stored as JSON text.
 
 Without --schema, types are inferred from the first rows: integers become int64 (or uint64), other numbers float64. If a \
 later value does not fit, they are inferred again from the entire input; no value is changed.
