@@ -37,6 +37,7 @@ mod compress;
 #[cfg(any(unix, windows))]
 mod create;
 mod csv;
+mod decode;
 mod dialect;
 mod error;
 mod format;

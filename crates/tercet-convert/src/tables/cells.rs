@@ -113,7 +113,7 @@ impl Loop<'_> {
         !cell.is_quoted()
             && (text.is_empty()
                 || self.table.dialect.nulls.iter().any(|null| null == text)
-                || self.accepts_tokens && NULL_TOKENS.contains(&text))
+                || self.accepts_tokens && is_null_token(text.trim_matches(' ')))
     }
 
     fn cell(&self, row: usize) -> Cell {
@@ -153,8 +153,14 @@ impl Loop<'_> {
             }
             return T::default();
         }
+        let trimmed = text.trim_matches(' ');
+        if trimmed.len() < text.len()
+            && let Some(value) = parse(trimmed.as_bytes())
+        {
+            return value;
+        }
         if self.table.dialect.has_decimal_comma
-            && let Some(value) = parse(point(&text, true).as_bytes())
+            && let Some(value) = parse(point(trimmed, true).as_bytes())
         {
             return value;
         }
@@ -204,6 +210,7 @@ impl Loop<'_> {
             let pushed = match simdutf8::basic::from_utf8(owned.as_deref().unwrap_or(bytes)) {
                 Err(_) => Err("invalid UTF-8".to_owned()),
                 Ok(text) if !self.is_null(cell, text) => {
+                    let text = if builder.holds_text() { text } else { text.trim_matches(' ') };
                     builder.push(Token::Loose(&point(text, self.table.dialect.has_decimal_comma)))
                 }
                 Ok(_) if builder.is_nullable() => builder.push(Token::Null),
@@ -396,7 +403,7 @@ impl CsvReader<'_> {
                 };
                 let is_null = !cell.is_quoted()
                     && (text.is_empty() || self.dialect.nulls.iter().any(|null| null == text));
-                let is_text = cell.is_quoted() && (text.is_empty() || NULL_TOKENS.contains(&text));
+                let is_text = cell.is_quoted() && is_null_token(text.trim_matches(' '));
                 let text = point(text, self.dialect.has_decimal_comma);
                 let token = match &*text {
                     _ if is_null => Token::Null,
@@ -409,6 +416,10 @@ impl CsvReader<'_> {
         }
         Ok(inference)
     }
+}
+
+fn is_null_token(text: &str) -> bool {
+    text.is_empty() || NULL_TOKENS.contains(&text)
 }
 
 /// The reason a record of another length is rejected.

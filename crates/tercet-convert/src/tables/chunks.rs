@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memchr::{memchr_iter, memrchr};
 use tercet_core::ByteSource;
 
+use super::decode::{Decoding, text};
 use super::error::{Error, ErrorKind, NonText};
 use super::format::Compression;
 
@@ -51,7 +52,12 @@ pub(super) enum Boundary {
     /// At the end of a line.
     Line,
     /// At the end of a line outside quotes.
-    Quoted { delimiter: u8, quote: u8 },
+    Quoted {
+        delimiter: u8,
+        quote: u8,
+        /// The start of a line without records.
+        comment: Option<u8>,
+    },
 }
 
 /// Cuts text input into chunks.
@@ -110,12 +116,12 @@ impl Chunks {
     /// Starts at the beginning of a source.
     pub(super) fn new(
         source: Arc<dyn ByteSource>,
-        compression: Compression,
+        decoding: Decoding,
         boundary: Boundary,
     ) -> Result<Self, Error> {
         let name = Arc::clone(source.name());
-        let (input, read) = decompressed(source, compression)
-            .map_err(|error| Error::new(Arc::clone(&name), ErrorKind::Read(error)))?;
+        let (input, read) =
+            text(source, decoding).map_err(|error| Error::new(Arc::clone(&name), ErrorKind::Read(error)))?;
         Ok(Self {
             name,
             input,
@@ -124,7 +130,7 @@ impl Chunks {
             boundary,
             target: CHUNK_LEN,
             buffer: Vec::new(),
-            line: 1,
+            line: decoding.skip_lines.saturating_add(1),
             is_first: true,
             is_done: false,
         })
@@ -222,7 +228,7 @@ struct Scanner {
 impl Scanner {
     /// Scans the bytes that are new since the last call.
     fn scan(&mut self, bytes: &[u8], boundary: Boundary) {
-        let Boundary::Quoted { delimiter, quote } = boundary else {
+        let Boundary::Quoted { delimiter, quote, comment } = boundary else {
             self.note_break(bytes, self.at, bytes.len());
             self.at = bytes.len();
             return;
@@ -238,7 +244,11 @@ impl Scanner {
             }
             let is_escaped = self.closed == Some(at);
             let is_opening = is_escaped || at == 0 || bytes[at - 1] == delimiter || bytes[at - 1] == b'\n';
-            if is_opening {
+            let is_comment = || {
+                let line = memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1);
+                comment.is_some() && bytes.get(line).copied() == comment
+            };
+            if is_opening && !is_comment() {
                 self.note_break(bytes, outside, at);
                 self.in_quotes = true;
             }
@@ -264,8 +274,8 @@ mod tests {
 
     fn chunks(text: &str, target: usize) -> Vec<(String, u64)> {
         let source = Arc::new(Memory::new("t.csv", text.as_bytes().to_vec()));
-        let boundary = Boundary::Quoted { delimiter: b',', quote: b'"' };
-        let mut chunks = Chunks::new(source, Compression::None, boundary).unwrap().with_target(target);
+        let boundary = Boundary::Quoted { delimiter: b',', quote: b'"', comment: Some(b'#') };
+        let mut chunks = Chunks::new(source, Decoding::default(), boundary).unwrap().with_target(target);
         let mut all = Vec::new();
         while let Some(chunk) = chunks.next().unwrap() {
             all.push((String::from_utf8(chunk.bytes).unwrap(), chunk.line));
@@ -287,6 +297,26 @@ mod tests {
             assert_eq!(quotes % 2, 0, "{}", &chunk[..20]);
         }
         assert!(all.len() > 1);
+    }
+
+    #[test]
+    fn quotes_in_comments_open_no_field() {
+        let text = "a,b\n#,\"\n1,\"x\n#\"\n\"#\",2\n";
+        let lines: Vec<String> = ["a,b\n", "#,\"\n", "1,\"x\n#\"\n", "\"#\",2\n"].map(str::to_owned).into();
+        let scanned = |text: &str| {
+            let mut scanner = Scanner::default();
+            scanner.scan(
+                text.as_bytes(),
+                Boundary::Quoted { delimiter: b',', quote: b'"', comment: Some(b'#') },
+            );
+            scanner.end
+        };
+        for count in 1..=lines.len() {
+            let start: String = lines[..count].concat();
+            assert_eq!(scanned(&start), Some(start.len()), "{start}");
+        }
+        assert_eq!(scanned("a,b\n1,\"x\n#"), Some(4));
+        assert_eq!(chunks(text, 1), [(text.to_owned(), 1)]);
     }
 
     #[test]

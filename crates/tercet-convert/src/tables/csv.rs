@@ -68,6 +68,8 @@ pub(super) const UNTERMINATED: &str = "unterminated quoted field";
 pub(super) struct Marks {
     pub(super) delimiter: u8,
     pub(super) quote: Option<u8>,
+    /// The start of a line without records.
+    pub(super) comment: Option<u8>,
 }
 
 /// A record.
@@ -100,6 +102,9 @@ impl<'a> Records<'a> {
     #[inline]
     pub(super) fn next(&mut self, cells: &mut Vec<Cell>, max: usize) -> Option<Record> {
         let chunk = self.chunk;
+        if self.marks.comment.is_some() {
+            self.skip_comments();
+        }
         if self.at >= chunk.len() {
             return None;
         }
@@ -159,6 +164,22 @@ impl<'a> Records<'a> {
                 return Some(self.finish(record, (end + 1).min(chunk.len())));
             }
             start = end + 1;
+        }
+    }
+
+    /// Skips lines of comments before a record.
+    #[cold]
+    fn skip_comments(&mut self) {
+        let before = self.at;
+        while let Some(rest) = self.chunk.get(self.at..)
+            && rest.first().is_some_and(|byte| Some(*byte) == self.marks.comment)
+        {
+            let end = memchr(b'\n', rest);
+            self.line += u64::from(end.is_some());
+            self.at += end.map_or(rest.len(), |end| end + 1);
+        }
+        if self.at > before {
+            self.specials.seek(self.at);
         }
     }
 
@@ -275,7 +296,7 @@ pub(super) fn unescaped(bytes: &[u8], quote: u8) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const MARKS: Marks = Marks { delimiter: b',', quote: Some(b'"') };
+    const MARKS: Marks = Marks { delimiter: b',', quote: Some(b'"'), comment: None };
 
     type Fields = Vec<(String, bool)>;
 

@@ -25,6 +25,10 @@ pub struct CsvOptions {
     pub nulls: Vec<String>,
     /// Whether numbers have a comma in place of a point.
     pub has_decimal_comma: Option<bool>,
+    /// The ASCII character at the start of lines that are comments.
+    pub comment: Option<u8>,
+    /// The number of lines before the header or the first record.
+    pub skip_lines: u64,
 }
 
 impl CsvOptions {
@@ -57,6 +61,18 @@ impl CsvOptions {
         self
     }
 
+    /// Sets the character at the start of lines that are comments.
+    pub fn with_comment(mut self, comment: Option<u8>) -> Self {
+        self.comment = comment;
+        self
+    }
+
+    /// Sets the number of lines before the header or the first record.
+    pub fn with_skip_lines(mut self, lines: u64) -> Self {
+        self.skip_lines = lines;
+        self
+    }
+
     /// Sets whether numbers have a comma in place of a point.
     pub fn with_decimal_comma(mut self, has_decimal_comma: Option<bool>) -> Self {
         self.has_decimal_comma = has_decimal_comma;
@@ -78,11 +94,13 @@ pub struct Dialect {
     pub has_decimal_comma: bool,
     /// Unquoted fields that mean null.
     pub nulls: Vec<String>,
+    /// The character at the start of lines that are comments.
+    pub comment: Option<u8>,
 }
 
 impl Dialect {
     pub(super) const fn marks(&self) -> Marks {
-        Marks { delimiter: self.delimiter, quote: self.quote }
+        Marks { delimiter: self.delimiter, quote: self.quote, comment: self.comment }
     }
 
     /// Detects the dialect from the first bytes of a file. `by_name` is the delimiter that the file name suggests.
@@ -98,6 +116,7 @@ impl Dialect {
             has_header: options.has_header.unwrap_or_else(|| table.has_header(has_decimal_comma)),
             has_decimal_comma,
             nulls: options.nulls.clone(),
+            comment: options.comment,
         }
     }
 }
@@ -113,11 +132,12 @@ fn marks(sample: &[u8], is_whole: bool, by_name: Option<u8>, options: &CsvOption
         Some(delimiter) => vec![delimiter],
         None => vec![usual, b',', b';', b'\t', b'|'],
     };
-    let fallback = Marks { delimiter: delimiters[0], quote: quotes[0] };
+    let comment = options.comment;
+    let fallback = Marks { delimiter: delimiters[0], quote: quotes[0], comment };
     let mut best: Option<(usize, usize, Marks)> = None;
     for &quote in &quotes {
         for &delimiter in &delimiters {
-            let marks = Marks { delimiter, quote };
+            let marks = Marks { delimiter, quote, comment };
             let table = Sample::read(sample, is_whole, marks, 200);
             let (share, fields) = table.regularity();
             // Single quotes are also apostrophes: they are quotes only where nothing else makes a table.
@@ -243,7 +263,7 @@ pub(super) fn point(text: &str, has_decimal_comma: bool) -> std::borrow::Cow<'_,
     let is_number = |text: &str| {
         text.bytes().filter(|byte| *byte == b',').count() == 1
             && !text.contains('.')
-            && tercet_tatami::logical_type::is_number(&text.replacen(',', ".", 1))
+            && tercet_tatami::logical_type::is_number(&text.trim_matches(' ').replacen(',', ".", 1))
     };
     if has_decimal_comma && is_number(text) { text.replacen(',', ".", 1).into() } else { text.into() }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tercet_core::{ByteSource, Span};
 
 use super::chunks::decompressed;
+use super::decode::by_mark;
 use super::error::{Error, ErrorKind, NonText};
 
 /// Table file formats.
@@ -110,6 +111,7 @@ pub fn detect(source: &Arc<dyn ByteSource>) -> Result<Detected, Error> {
         input.take(HEAD_LEN).read_to_end(&mut head).map_err(|error| named(ErrorKind::Read(error)))?;
         head
     };
+    let wide = by_mark(&head).map(|encoding| encoding.decode(&head).0.into_owned().into_bytes());
     let by_name = TableFormat::for_name(source.name()).filter(|format| format.is_text());
     let format = match NonText::detect(&head) {
         Some(NonText::Tatami) => Some(TableFormat::Tatami),
@@ -120,7 +122,7 @@ pub fn detect(source: &Arc<dyn ByteSource>) -> Result<Detected, Error> {
             [0xff, 0xff, 0xff, 0xff, a, b, c, 0, ..] if [a, b, c] != [&0, &0, &0] => {
                 Some(TableFormat::ArrowStream)
             }
-            _ => by_name.or_else(|| text_format(&head)),
+            _ => by_name.or_else(|| text_format(wide.as_deref().unwrap_or(&head))),
         },
     };
     Ok(Detected { format, compression, head })

@@ -90,7 +90,13 @@ pub(super) enum Loose {
 }
 
 impl Loose {
+    /// Blanks around a value are ignored, as databases do. In columns of strings they are kept.
     pub(super) fn classify(text: &str) -> Self {
+        let is_empty = text.is_empty();
+        let text = text.trim_matches(' ');
+        if text.is_empty() && !is_empty {
+            return Self::Token;
+        }
         match text.as_bytes().first() {
             Some(b'0'..=b'9' | b'-') => {
                 if is_number(text) {
@@ -315,7 +321,7 @@ impl Seen {
     fn loose(&mut self, text: &str, line: u64) {
         let slot = match Loose::classify(text) {
             Loose::Bool => &mut self.bool_at,
-            Loose::Number => return self.number(text, line),
+            Loose::Number => return self.number(text.trim_matches(' '), line),
             Loose::Special => &mut self.float_at,
             Loose::Token => &mut self.token_at,
             Loose::Moment(moment) => self.moment(moment),

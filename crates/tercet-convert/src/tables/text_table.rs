@@ -7,15 +7,16 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use rayon::prelude::*;
 use tercet_core::progress::Cancelled;
-use tercet_core::{ByteSource, Progress};
+use tercet_core::{ByteSource, Progress, escape};
 use tercet_tatami::{Field, Schema};
 
 use super::build::ValueParser;
 use super::cells::{CellParser, CsvColumn, CsvReader, header_names};
-use super::chunks::{Boundary, CHUNK_LEN, Chunk, Chunks, decompressed};
+use super::chunks::{Boundary, CHUNK_LEN, Chunk, Chunks};
+use super::decode::{self, Decoding};
 use super::dialect::{CsvOptions, Dialect, SAMPLE_LEN};
 use super::error::{Error, ErrorKind};
-use super::format::{Compression, TableFormat, detect};
+use super::format::{TableFormat, detect};
 use super::infer::{Inference, Inferred, MAX_COLUMNS};
 use super::json::Nested;
 use super::lines::{JsonlReader, is_wanted, objects};
@@ -66,6 +67,8 @@ pub struct TextOptions {
     pub sample: Sample,
     /// The columns to read; `None` for all.
     pub only: Option<Vec<String>>,
+    /// The WHATWG name of the encoding; `None` for UTF-8, or for UTF-16 with a byte order mark.
+    pub encoding: Option<String>,
 }
 
 impl TextOptions {
@@ -98,6 +101,12 @@ impl TextOptions {
         self
     }
 
+    /// Sets the name of the encoding: `windows-1252`, `utf-16le`.
+    pub fn with_encoding(mut self, name: Option<String>) -> Self {
+        self.encoding = name;
+        self
+    }
+
     /// Sets the columns to read.
     pub fn with_only(mut self, only: Option<Vec<String>>) -> Self {
         self.only = only;
@@ -118,7 +127,7 @@ pub struct DeclaredColumns {
 #[derive(Debug)]
 struct Input {
     source: Arc<dyn ByteSource>,
-    compression: Compression,
+    decoding: Decoding,
     /// The dialect and the column names of CSV.
     csv: Option<(Dialect, Vec<String>)>,
 }
@@ -351,8 +360,8 @@ impl TextTable {
 
     fn boundary(input: &Input) -> Boundary {
         match &input.csv {
-            Some((Dialect { delimiter, quote: Some(quote), .. }, _)) => {
-                Boundary::Quoted { delimiter: *delimiter, quote: *quote }
+            Some((Dialect { delimiter, quote: Some(quote), comment, .. }, _)) => {
+                Boundary::Quoted { delimiter: *delimiter, quote: *quote, comment: *comment }
             }
             _ => Boundary::Line,
         }
@@ -489,11 +498,20 @@ impl Input {
         declared: Option<&[String]>,
     ) -> Result<Self, Error> {
         let detected = detect(source)?;
-        let mut input = Self { source: Arc::clone(source), compression: detected.compression, csv: None };
+        let encoding = match &options.encoding {
+            Some(name) => Some(decode::by_name(name).ok_or_else(|| {
+                let reason = format!("unknown encoding `{}`", escape::name(name)).into();
+                Error::new(Arc::clone(source.name()), ErrorKind::Inputs(reason))
+            })?),
+            None => decode::by_mark(&detected.head),
+        };
+        let skip_lines = if format == TextFormat::Csv { options.csv.skip_lines } else { 0 };
+        let decoding = Decoding { compression: detected.compression, encoding, skip_lines };
+        let mut input = Self { source: Arc::clone(source), decoding, csv: None };
         if format == TextFormat::Jsonl {
             return Ok(input);
         }
-        let (reader, _) = decompressed(Arc::clone(source), input.compression)
+        let (reader, _) = decode::text(Arc::clone(source), decoding)
             .map_err(|error| input.error(ErrorKind::Read(error)))?;
         let mut sample = Vec::new();
         let read = reader.take(SAMPLE_LEN as u64).read_to_end(&mut sample);
@@ -506,12 +524,11 @@ impl Input {
         let dialect = Dialect::detect(&sample, is_whole, is_tabs.then_some(b'\t'), &csv);
         drop(sample);
         let boundary = match dialect.quote {
-            Some(quote) => Boundary::Quoted { delimiter: dialect.delimiter, quote },
+            Some(quote) => Boundary::Quoted { delimiter: dialect.delimiter, quote, comment: dialect.comment },
             None => Boundary::Line,
         };
         // The first record may be long.
-        let mut chunks =
-            Chunks::new(Arc::clone(source), input.compression, boundary)?.with_target(SAMPLE_LEN);
+        let mut chunks = Chunks::new(Arc::clone(source), decoding, boundary)?.with_target(SAMPLE_LEN);
         let header = match chunks.next()? {
             Some(chunk) => header_names(&chunk, &dialect)
                 .map_err(|(line, problem)| problem.into_error(input.name(), line, false))?,
@@ -568,7 +585,7 @@ impl Input {
         mut each: impl FnMut(Vec<(Chunk, bool)>) -> Result<bool, E>,
     ) -> Result<(), E> {
         let per_round = rayon::current_num_threads().max(1) * 2;
-        let mut chunks = Chunks::new(Arc::clone(&self.source), self.compression, boundary)?;
+        let mut chunks = Chunks::new(Arc::clone(&self.source), self.decoding, boundary)?;
         if sample != Sample::All {
             chunks = chunks.with_target(SAMPLE_LEN);
         }

@@ -392,7 +392,9 @@ fn explained(error: TableError, request: &Request<'_>) -> Failure {
     {
         return no_column(text.location(), missing, columns);
     }
-    error.into()
+    let is_other_encoding = error.to_string().contains("invalid UTF-8");
+    let failure = Failure::from(error);
+    if is_other_encoding { failure.with_hint("set the encoding: `--encoding windows-1252`") } else { failure }
 }
 
 /// Adds a hint to errors about unsupported types.

@@ -45,7 +45,7 @@ fn invalid_utf8_is_reported_with_its_location() {
     let dir = TestDir::new();
     for (bytes, reason) in [
         (&b"\x1f\x8b\x08\0\0"[..], "a.csv: cannot read: unexpected end of file"),
-        (b"\xff\xfea\0,\0b\0\n\0", "a.csv: UTF-16 text"),
+        (b"\xff\xfea\0,\0b\0\n", "a.csv: cannot read: invalid UTF-16LE before byte 9"),
         (b"PAR1\x15\x04", "a.csv: "),
         (b"caf\xe9,b\n", "a.csv: line 1: invalid UTF-8 in the name of column 1"),
         (b"a,b\r1,2\r3,4\r", "a.csv: line 1: lines end with CR only"),

@@ -187,6 +187,86 @@ fn dialects_and_types_are_detected() {
     assert_eq!(json["columns"][0]["type"], "float64");
 }
 
+#[test]
+fn lines_before_and_between_records_are_skipped() {
+    let dir = TestDir::new();
+    let text = "Report \"of 2024\n,\n# it's, \"x\na,b\n1,x\n# 2,y\n3,\"z\n# z\"\n# end";
+    dir.write("t.csv", text);
+    dir.ok("create t.tatami --from t.csv --skip 2 --comment #");
+    assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":1,\"b\":\"x\"}\n{\"a\":3,\"b\":\"z\\n# z\"}\n");
+    // Line numbers are those of the file.
+    dir.write("t.csv", text.replace("3,", "3,4,"));
+    let output = dir.run("create t.tatami --force --from t.csv --skip 2 --comment #");
+    assert!(output.code == 4 && output.err.contains("t.csv: line 7: 3 fields"), "{}", output.err);
+    // Over many chunks.
+    let rows = |row: u64| {
+        if row % 3 == 0 { format!("#,\"{row}") } else { format!("{row},\"{}\n\"", "x".repeat(40)) }
+    };
+    dir.write("big.csv", format!("title\nn,s\n{}", lines(0..60_000, rows)));
+    dir.ok("create big.tatami --from big.csv --skip 1 --comment #");
+    assert_eq!(
+        dir.ok("agg big.tatami --count --sum n --json").out,
+        "{\"count\":40000,\"sum(n)\":1200000000}\n"
+    );
+    dir.write("t.jsonl", "{\"a\":1}\n");
+    for option in ["--skip 1", "--comment #"] {
+        let output = dir.run(&format!("create j.tatami --from t.jsonl {option}"));
+        assert!(output.code == 8 && output.err.contains("applies to CSV only"), "{}", output.err);
+    }
+}
+
+#[test]
+fn text_of_other_encodings_is_decoded() {
+    let dir = TestDir::new();
+    let wide = |text: &str| {
+        [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect::<Vec<u8>>()
+    };
+    let expected = "{\"n\":1,\"ö\":\"日本\"}\n";
+    dir.write("t.csv", wide("n\tö\r\n1\t日本\r\n"));
+    dir.write("noname", wide("{\"n\":1,\"ö\":\"日本\"}\n"));
+    dir.write("j.csv", b"n,\x83\xb6\n1,\x93\xfa\x96\x7b\n");
+    for (args, expected) in [
+        ("t.csv", expected),
+        ("noname", expected),
+        ("j.csv --encoding shift_jis", "{\"n\":1,\"Ω\":\"日本\"}\n"),
+    ] {
+        dir.ok(&format!("create t.tatami --force --from {args}"));
+        assert_eq!(dir.ok("cat t.tatami").out, expected, "{args}");
+    }
+    dir.write("l.csv", b"a\ncaf\xe9\n");
+    dir.ok("create t.tatami --force --from l.csv --encoding latin1");
+    assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":\"café\"}\n");
+    let refused = dir.run("create t.tatami --force --from l.csv");
+    assert!(
+        refused.err.contains("invalid UTF-8") && refused.err.contains("`--encoding windows-1252`"),
+        "{}",
+        refused.err
+    );
+    let unknown = dir.run("create t.tatami --force --from l.csv --encoding none");
+    assert!(unknown.code == 8 && unknown.err.contains("unknown encoding `none`"), "{}", unknown.err);
+}
+
+#[test]
+fn blanks_around_values_are_ignored_except_in_strings() {
+    let dir = TestDir::new();
+    for (text, options, expected) in [
+        (
+            "a, b,c,d\n1, 2, x, 2024-01-01\n 3,  , y ,\n",
+            "",
+            "{\"a\":1,\" b\":2,\"c\":\" x\",\"d\":\"2024-01-01\"}\n{\"a\":3,\" b\":null,\"c\":\" y \",\"d\":null}\n",
+        ),
+        ("a;b\n 1,5 ;true\n2,25; false\n", "", "{\"a\":1.5,\"b\":true}\n{\"a\":2.25,\"b\":false}\n"),
+        ("a\n 1\n  NA\nx\n", "", "{\"a\":\" 1\"}\n{\"a\":\"  NA\"}\n{\"a\":\"x\"}\n"),
+        ("a\n1\n\"  \"\n", "", "{\"a\":\"1\"}\n{\"a\":\"  \"}\n"),
+        ("a\n1\n\" 2 \"\n", "", "{\"a\":1}\n{\"a\":2}\n"),
+        ("a,b\n 1, x\n", "--schema a:int64,b:string", "{\"a\":1,\"b\":\" x\"}\n"),
+    ] {
+        dir.write("t.csv", text);
+        dir.ok(&format!("create t.tatami --force --from t.csv {options}"));
+        assert_eq!(dir.ok("cat t.tatami").out, expected, "{text}");
+    }
+}
+
 /// A sample never changes a value: types that do not hold are inferred again.
 #[test]
 fn a_misleading_sample_costs_time_only() {

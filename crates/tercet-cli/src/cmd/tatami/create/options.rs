@@ -53,7 +53,16 @@ pub(crate) struct Text {
     /// Numbers in CSV have a decimal comma [default: detected]
     #[arg(long)]
     decimal_comma: bool,
-    /// Storage of nested JSON objects
+    /// Skip the first N lines of CSV, before the header
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    skip: u64,
+    /// Skip lines of CSV that start with this character
+    #[arg(long, value_name = "CHAR", value_parser = comment)]
+    comment: Option<u8>,
+    /// Encoding of CSV and JSONL: `windows-1252`, `shift_jis` [default: UTF-8, or UTF-16 with a byte order mark]
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<String>,
+    /// Storage of nested JSON objects, and of structs of Parquet and Arrow
     #[arg(long, value_name = "FORM", default_value = "flatten")]
     nested: NestedName,
     /// Action for records and values that cannot be parsed; `null` replaces the value by null
@@ -107,6 +116,13 @@ fn sample(text: &str) -> Result<Sample, String> {
     }
 }
 
+fn comment(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii_punctuation() && !matches!(byte, b'"' | b',') => Ok(*byte),
+        _ => Err("expected one ASCII punctuation character other than a quote or comma".to_owned()),
+    }
+}
+
 fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
@@ -129,6 +145,8 @@ impl Text {
             ("--no-header", self.no_header),
             ("--null", !self.nulls.is_empty()),
             ("--decimal-comma", self.decimal_comma),
+            ("--skip", self.skip > 0),
+            ("--comment", self.comment.is_some()),
         ];
         if !matches!(format, Format::Csv | Format::Tsv)
             && let Some((option, _)) = of_csv.iter().find(|(_, is_given)| *is_given)
@@ -138,12 +156,20 @@ impl Text {
         if !format.is_text() && self.on_error != OnErrorName::Stop {
             return Err(Failure::request("`--on-error` applies to CSV and JSONL only"));
         }
+        if !format.is_text() && self.encoding.is_some() {
+            return Err(Failure::request("`--encoding` applies to CSV and JSONL only"));
+        }
+        if self.comment.is_some() && self.comment == self.delimiter {
+            return Err(Failure::request("`--comment` and `--delimiter` are the same character"));
+        }
         let csv = CsvOptions::new()
             .with_delimiter(self.delimiter)
             .with_quote(self.quote.map(|Quote(quote)| quote))
             .with_header(self.header.then_some(true).or(self.no_header.then_some(false)))
             .with_nulls(self.nulls.clone())
-            .with_decimal_comma(self.decimal_comma.then_some(true));
+            .with_decimal_comma(self.decimal_comma.then_some(true))
+            .with_comment(self.comment)
+            .with_skip_lines(self.skip);
         Ok(TextOptions::new()
             .with_csv(csv)
             .with_nested(match self.nested {
@@ -156,6 +182,7 @@ impl Text {
                 OnErrorName::Null => OnError::Null,
             })
             .with_sample(self.sample)
+            .with_encoding(self.encoding.clone())
             .with_only(only))
     }
 }
