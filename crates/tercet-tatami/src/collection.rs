@@ -45,7 +45,9 @@ pub use member::{Member, MemberId, MemberZone};
 #[cfg(any(unix, windows))]
 pub use merge::merge_files;
 #[cfg(any(unix, windows))]
-pub use rows::{CollectionBatches, CollectionLookup, CollectionScan, MemberBatch};
+pub use rows::{
+    CollectionBatches, CollectionExplain, CollectionLookup, CollectionScan, MemberBatch, MemberExplain,
+};
 
 #[cfg(any(unix, windows))]
 pub use segments::SegmentUpdate;

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::{Collection, Member};
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::lookup::KeyPosition;
 use crate::predicate::{Expr, Leaf, Predicate, Summary};
 use crate::scalar::Scalar;
-use crate::scan::{Batch, Batches, Partition, Scan};
+use crate::scan::{Batch, Batches, Explain, Partition, Scan};
 use crate::schema::Schema;
 
 /// A scan of the rows of a collection. The columns are those of the first member.
@@ -17,8 +19,32 @@ pub struct CollectionScan<'a> {
     collection: &'a Collection,
     columns: Option<Vec<String>>,
     filter: Option<Expr>,
+    offset: u64,
     limit: Option<u64>,
     batch_rows: u64,
+}
+
+/// What a scan of a collection reads and prunes.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct CollectionExplain {
+    /// The number of members.
+    pub files: usize,
+    /// Members pruned by the manifest.
+    pub files_pruned: usize,
+    /// The other members.
+    pub members: Vec<MemberExplain>,
+}
+
+/// What a scan of a member reads and prunes.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct MemberExplain {
+    /// The path of the member in the collection.
+    pub file: String,
+    /// The scan of the member.
+    #[serde(flatten)]
+    pub explained: Explain,
 }
 
 /// Rows of one member.
@@ -44,7 +70,14 @@ pub struct CollectionLookup {
 impl Collection {
     /// Starts a scan of all columns and all rows.
     pub fn scan(&self) -> CollectionScan<'_> {
-        CollectionScan { collection: self, columns: None, filter: None, limit: None, batch_rows: 0 }
+        CollectionScan {
+            collection: self,
+            columns: None,
+            filter: None,
+            offset: 0,
+            limit: None,
+            batch_rows: 0,
+        }
     }
 
     /// The columns of the first member; `None` if there is no member.
@@ -175,6 +208,12 @@ impl CollectionScan<'_> {
         Ok(self)
     }
 
+    /// Skips this many matching rows of all members together.
+    pub fn offset(mut self, rows: u64) -> Self {
+        self.offset = rows;
+        self
+    }
+
     /// Returns at most this many matching rows.
     pub fn limit(mut self, rows: u64) -> Self {
         self.limit = Some(rows);
@@ -190,8 +229,9 @@ impl CollectionScan<'_> {
     /// Divides the scan into partitions, at least one per member that may have matching rows: about `count` in total. See
     /// [`Scan::partitions`]. Deleted rows are in no partition.
     pub fn partitions(&self, count: usize) -> Result<Vec<Partition>, Error> {
-        if self.limit.is_some() {
-            return Err(self.collection.error(ErrorKind::NoPartitions { reason: "the scan has a limit" }));
+        if self.limit.is_some() || self.offset > 0 {
+            let reason = "the scan has an offset or a limit";
+            return Err(self.collection.error(ErrorKind::NoPartitions { reason }));
         }
         let members = self.members()?;
         let rows = members.iter().map(|member| u128::from(member.rows)).sum::<u128>().max(1);
@@ -233,7 +273,20 @@ impl CollectionScan<'_> {
             sum = sum.saturating_add(scan.count()?);
             Ok(())
         })?;
-        Ok(sum.min(self.limit.unwrap_or(u64::MAX)))
+        Ok(sum.saturating_sub(self.offset).min(self.limit.unwrap_or(u64::MAX)))
+    }
+
+    /// Describes what the scan reads and prunes, without reading values. Offset and limit are ignored.
+    pub fn explain(&self) -> Result<CollectionExplain, Error> {
+        let names = self.names()?;
+        let mut members = Vec::new();
+        for member in self.members()? {
+            let file = self.collection.open_member(&member)?;
+            let explained = self.scan_member(&file, &names)?.explain()?;
+            members.push(MemberExplain { file: member.path, explained });
+        }
+        let files = self.collection.members().len();
+        Ok(CollectionExplain { files, files_pruned: files - members.len(), members })
     }
 
     /// Opens the first member; `None` if there is no member.
@@ -267,6 +320,7 @@ impl CollectionScan<'_> {
         Ok(CollectionBatches {
             collection: self.collection.clone(),
             filter: self.filter.clone(),
+            offset: self.offset,
             limit: self.limit,
             batch_rows: self.batch_rows,
             first,
@@ -292,6 +346,8 @@ fn member_scan(file: &File, names: &[String], filter: Option<&Expr>, rows: u64) 
 pub struct CollectionBatches {
     collection: Collection,
     filter: Option<Expr>,
+    /// Rows that are still to be skipped.
+    offset: u64,
     /// Rows that are still to be returned.
     limit: Option<u64>,
     batch_rows: u64,
@@ -329,6 +385,14 @@ impl CollectionBatches {
             let file = self.collection.open_member(&member)?;
             self.check(&file)?;
             let mut scan = member_scan(&file, &self.names, self.filter.as_ref(), self.batch_rows)?;
+            if self.offset > 0 {
+                let rows = scan.count()?;
+                if rows <= self.offset {
+                    self.offset -= rows;
+                    continue;
+                }
+                scan = scan.offset(std::mem::take(&mut self.offset));
+            }
             if let Some(limit) = self.limit {
                 scan = scan.limit(limit);
             }

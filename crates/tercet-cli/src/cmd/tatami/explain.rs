@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tercet::core::escape;
+use tercet::tatami::collection::CollectionExplain;
 use tercet::tatami::scan::{Explain, GroupExplain, PrunedBy};
 use tercet::tatami::{Collection, File};
 
@@ -52,17 +53,8 @@ struct ExplainJson<'a> {
 #[derive(Serialize)]
 struct CollectionJson {
     file: String,
-    files: usize,
-    /// Files pruned by the manifest.
-    files_pruned: usize,
-    members: Vec<MemberJson>,
-}
-
-#[derive(Serialize)]
-struct MemberJson {
-    file: String,
     #[serde(flatten)]
-    explained: Explain,
+    explained: CollectionExplain,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -86,29 +78,24 @@ fn explain(file: &File, args: &Args) -> Result<Explain, Failure> {
 }
 
 fn explain_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let mut members = Vec::new();
+    let mut scan = collection.scan();
     if let Some(first) = collection_scan::first_of(collection)? {
-        for member in collection.prune(&args.filter.bind_to(&first)?)? {
-            let explained = explain(&collection.open_member(member)?, args)?;
-            members.push(MemberJson { file: member.path.clone(), explained });
+        if let Some(names) = args.columns.names()? {
+            scan = scan.columns(&names)?;
         }
+        scan = scan.filter(&args.filter.bind_to(&first)?)?;
     }
-    let files = collection.members().len();
-    let files_pruned = files - members.len();
+    let explained = scan.explain()?;
     if args.json.json {
-        out.json(&CollectionJson {
-            file: collection_scan::name(&args.input.path),
-            files,
-            files_pruned,
-            members,
-        })?;
+        out.json(&CollectionJson { file: collection_scan::name(&args.input.path), explained })?;
         return Ok(Outcome::Done);
     }
+    let CollectionExplain { files, files_pruned, members, .. } = explained;
     let plural = if files == 1 { "" } else { "s" };
     out.line(format_args!("{files} file{plural}, {files_pruned} pruned by the manifest"))?;
-    for MemberJson { file, explained } in &members {
-        out.line(format_args!("{}:", escape::name(file)))?;
-        show(explained, args.groups, out)?;
+    for member in &members {
+        out.line(format_args!("{}:", escape::name(&member.file)))?;
+        show(&member.explained, args.groups, out)?;
     }
     Ok(Outcome::Done)
 }

@@ -339,3 +339,38 @@ fn keys_must_identify_rows() {
     let error = upsert.finish(&NoProgress).unwrap_err();
     assert!(error.to_string().contains("no value in the key column `n`"), "{error}");
 }
+
+/// Offset and limit count the matching rows of all members.
+#[test]
+fn scans_have_an_offset_and_a_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut collection = Collection::open(dir.path()).unwrap();
+    for start in [0, 20, 40] {
+        let rows: Rows = (start..start + 20).map(|key| (key, format!("name {key}"))).collect();
+        upsert(&mut collection, true, &rows).unwrap();
+    }
+    collection.delete_rows(&Expr::parse("key in (3, 4, 25)").unwrap(), &NoProgress).unwrap();
+    for filter in ["key >= 0", "key > 12 and name contains '3'", "key > 100", "key between 18 and 41"] {
+        let scan = collection.scan().filter(&Expr::parse(filter).unwrap()).unwrap();
+        let read = |scan: &tercet_tatami::collection::CollectionScan<'_>| -> Rows {
+            scan.batches().unwrap().flat_map(|batch| rows_of(&batch.unwrap().batch.columns)).collect()
+        };
+        let all = read(&scan);
+        assert!(!all.is_empty() || filter.contains("100"));
+        for offset in 0..all.len() + 2 {
+            for limit in [0, 1, 5, 100] {
+                let some = scan.clone().offset(offset as u64).limit(limit as u64);
+                let expected: Rows = all.iter().skip(offset).take(limit).cloned().collect();
+                assert_eq!(read(&some), expected, "{filter} {offset} {limit}");
+                assert_eq!(some.count().unwrap(), expected.len() as u64, "{filter} {offset} {limit}");
+            }
+        }
+        assert!(scan.clone().offset(1).partitions(2).is_err());
+        let explain = scan.explain().unwrap();
+        assert_eq!(explain.files, collection.members().len());
+        assert_eq!(explain.files_pruned, explain.files - scan.members().unwrap().len());
+        assert_eq!(explain.members.len(), explain.files - explain.files_pruned);
+        let matching: u64 = explain.members.iter().map(|member| member.explained.rows_tested).sum();
+        assert!(matching <= collection.rows());
+    }
+}
