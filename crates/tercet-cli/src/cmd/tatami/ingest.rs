@@ -153,7 +153,7 @@ fn open(request: &Request<'_>, output: &Output, out: &mut Ui) -> Result<Opened, 
         return Err(Failure::request("`--schema` applies to CSV and JSONL input only"));
     }
     let options = options(request, from)?;
-    let input_bytes = sources.iter().map(|source| source.len()).sum();
+    let input_bytes = sources.iter().map(ByteSource::len).sum();
     let bar = request.declared.is_none().then(|| out.bar("inferring", input_bytes));
     let progress: &dyn Progress = bar.as_ref().map_or(&NoProgress, |bar| bar);
     let opened = Table::open(&sources, from.in_library(), &options, progress);
