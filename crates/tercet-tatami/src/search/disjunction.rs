@@ -7,6 +7,7 @@
 //! to exhaustive scoring.
 
 use super::cursor::{Cursor, END};
+use super::options::Cancel;
 use super::rank::widened;
 use super::top::Top;
 use crate::error::ErrorKind;
@@ -34,6 +35,7 @@ struct Search<'c, 'a> {
     /// Scores and bitmap of the documents of a window.
     sums: Vec<f32>,
     bits: Vec<u64>,
+    cancel: Cancel<'c>,
 }
 
 /// Returns the top documents and the number of scored documents.
@@ -42,6 +44,7 @@ pub(super) fn best(
     allowed: Option<&Mask>,
     k: usize,
     min_score: f32,
+    cancel: Cancel<'_>,
 ) -> Result<(Vec<(u32, f32)>, u64), ErrorKind> {
     let parts = vec![0.0; cursors.len()];
     let (sums, bits) = (Vec::new(), Vec::new());
@@ -49,8 +52,8 @@ pub(super) fn best(
     let reached = cursors.iter().map(|cursor| if allowed.is_none() { cursor.reached_by(k) } else { 0.0 });
     let min_score = reached.fold(min_score, f32::max);
     let slack = widened(1.0, cursors.len());
-    let mut search =
-        Search { cursors, allowed, top: Top::new(k), min_score, scored: 0, slack, parts, sums, bits };
+    let top = Top::new(k);
+    let mut search = Search { cursors, allowed, top, min_score, scored: 0, slack, parts, sums, bits, cancel };
     if search.cursors.len() == 1 {
         search.alone()?;
     } else {
@@ -71,6 +74,7 @@ impl Search<'_, '_> {
     fn alone(&mut self) -> Result<(), ErrorKind> {
         let mut next = 0;
         loop {
+            self.cancel.check()?;
             let (min_score, full, threshold) = (self.min_score, self.top.is_full(), self.top.threshold());
             let lowest = if full { threshold.max(min_score) } else { min_score };
             // As in `is_bound_not_competitive`, for one term.
@@ -103,6 +107,7 @@ impl Search<'_, '_> {
         let mut bounds: Vec<(f32, usize)> = Vec::with_capacity(order.len());
         let mut from = 0;
         loop {
+            self.cancel.check()?;
             while let Some(index) = order.get(first)
                 && self.is_bound_not_competitive(before + f64::from(self.cursors[*index].bound))
             {

@@ -10,6 +10,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use tercet_core::Progress;
+use tercet_core::progress::NoProgress;
+
 use super::analyzer::Analyzer;
 use super::expand::{check_columns, expanded};
 use super::options::{Hit, SearchOptions, SearchStats, TermExplanation};
@@ -176,7 +179,7 @@ impl<'a> Cluster<'a> {
         &self,
         query: &Query,
         filters: Option<&[Mask]>,
-        effort: &mut Effort,
+        effort: &mut Effort<'_>,
     ) -> Result<Vec<Matches>, Error> {
         let mut out: Vec<Option<Matches>> = self.segments.iter().map(|_| None).collect();
         for group in &self.statistics.groups {
@@ -194,7 +197,7 @@ impl<'a> Cluster<'a> {
         &self,
         query: &Query,
         filters: Option<&[Mask]>,
-        effort: &mut Effort,
+        effort: &mut Effort<'_>,
     ) -> Result<(u64, bool), Error> {
         let (mut count, mut is_exact) = (0, true);
         for group in &self.statistics.groups {
@@ -237,7 +240,17 @@ impl<'a> Cluster<'a> {
     /// The top `k` documents for the terms of a text, as the format defines: each segment returns 2k documents, so ties are
     /// broken by low document numbers, and many documents with one ID displace others.
     pub fn search(&self, text: &str, k: usize) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
-        self.find_in(&Query::terms(text), &SearchOptions::new(k), None, false)
+        self.search_with(text, k, &NoProgress)
+    }
+
+    /// The same; `progress` can cancel it.
+    pub fn search_with(
+        &self,
+        text: &str,
+        k: usize,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
+        self.find_in(&Query::terms(text), &SearchOptions::new(k).with_progress(progress), None, false)
     }
 
     /// The top documents for a query, optionally restricted to a mask per segment.
@@ -262,7 +275,7 @@ impl<'a> Cluster<'a> {
         all_equal: bool,
     ) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
         let k = options.k;
-        let queries = self.group_queries(query, options.ranking)?;
+        let queries = self.group_queries(query, options)?;
         let norms = self.norms(options.ranking)?;
         let mut stats = MultiSearchStats::default();
         let mut order: Vec<(f32, usize, &GroupQuery)> = Vec::new();
@@ -332,7 +345,7 @@ impl<'a> Cluster<'a> {
         else {
             return Ok(Vec::new());
         };
-        let query = self.group_query(group, query, options.ranking)?;
+        let query = self.group_query(group, query, options)?;
         let mut options = options.with_idf_overrides(&query.idf_overrides);
         options.norms = self.norms(options.ranking)?.and_then(|norms| norms.get(hit.segment));
         let mut out = segment.explain_terms(&query.query, &options, hit.document)?;
@@ -356,8 +369,8 @@ impl<'a> Cluster<'a> {
         Ok(Some(own.get_or_init(|| norms)))
     }
 
-    fn group_queries(&self, query: &Query, ranking: Ranking) -> Result<Vec<GroupQuery>, Error> {
-        self.statistics.groups.iter().map(|group| self.group_query(group, query, ranking)).collect()
+    fn group_queries(&self, query: &Query, options: &SearchOptions<'_>) -> Result<Vec<GroupQuery>, Error> {
+        self.statistics.groups.iter().map(|group| self.group_query(group, query, options)).collect()
     }
 
     /// The query in terms of a group, with the statistics of its terms.
@@ -365,13 +378,15 @@ impl<'a> Cluster<'a> {
         &self,
         group: &AnalyzerGroup,
         query: &Query,
-        ranking: Ranking,
+        options: &SearchOptions<'_>,
     ) -> Result<GroupQuery, Error> {
+        let ranking = options.ranking;
         let segments: Vec<&Segment> = group.segments.iter().map(|at| &self.segments[*at]).collect();
         let query = self.expanded(group, query)?;
         let mut known = HashMap::new();
         for scored in query.scored() {
             if !known.contains_key(&scored.term) {
+                options.cancel.check().map_err(|cancelled| segments[0].file().error(cancelled.into()))?;
                 known.insert(scored.term.clone(), term_summary(&scored.term, &segments, ranking)?);
             }
         }

@@ -1,12 +1,42 @@
 //! Search options and results.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use serde::Serialize;
+use tercet_core::Progress;
+use tercet_core::progress::{Cancelled, NoProgress};
 
 use super::cursor::Cursor;
 use super::rank::{Norms, Ranking};
 use crate::predicate::Mask;
+
+/// Whether a search should stop.
+#[derive(Clone, Copy)]
+pub(super) struct Cancel<'a>(&'a dyn Progress);
+
+impl<'a> Cancel<'a> {
+    pub(super) fn new(progress: &'a dyn Progress) -> Self {
+        Self(progress)
+    }
+
+    /// Fails if the search is cancelled.
+    pub(super) fn check(self) -> Result<(), Cancelled> {
+        self.0.check()
+    }
+}
+
+impl Default for Cancel<'_> {
+    fn default() -> Self {
+        Self(&NoProgress)
+    }
+}
+
+impl fmt::Debug for Cancel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cancel")
+    }
+}
 
 /// Options of a search.
 #[derive(Clone, Copy, Debug)]
@@ -24,12 +54,22 @@ pub struct SearchOptions<'a> {
     pub idf_overrides: Option<&'a HashMap<String, f32>>,
     /// Document norms in a cluster.
     pub(super) norms: Option<&'a Norms>,
+    /// Tested while the search runs.
+    pub(super) cancel: Cancel<'a>,
 }
 
 impl<'a> SearchOptions<'a> {
     /// The top `k` of all documents with the native ranking.
     pub fn new(k: usize) -> Self {
-        Self { k, ranking: Ranking::Native, filter: None, min_score: 0.0, idf_overrides: None, norms: None }
+        Self {
+            k,
+            ranking: Ranking::Native,
+            filter: None,
+            min_score: 0.0,
+            idf_overrides: None,
+            norms: None,
+            cancel: Cancel::default(),
+        }
     }
 
     /// Sets the ranking.
@@ -47,6 +87,12 @@ impl<'a> SearchOptions<'a> {
     /// Sets the minimum score.
     pub fn with_min_score(mut self, min_score: f32) -> Self {
         self.min_score = min_score;
+        self
+    }
+
+    /// Sets what can cancel the search; it is asked for each block of postings, and before texts are read.
+    pub fn with_progress(mut self, progress: &'a dyn Progress) -> Self {
+        self.cancel = Cancel::new(progress);
         self
     }
 

@@ -28,12 +28,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
+use tercet_core::Progress;
+use tercet_core::progress::NoProgress;
 
 use super::analyzer::Analyzer;
 use super::highlight::Highlight;
 use super::merge::{drop_duplicates, live_rows};
 use super::multi::{Cluster, GlobalHit, MultiSearchStats, Statistics};
-use super::options::{SearchOptions, SearchStats, StoredFields, TermExplanation};
+use super::options::{Cancel, SearchOptions, SearchStats, StoredFields, TermExplanation};
 use super::query::Query;
 use super::rank::Ranking;
 use super::segment::{Effort, Matches, Segment};
@@ -330,50 +332,80 @@ impl Searcher {
 
     /// Searches, reads the documents of the hits and marks the query terms in them.
     pub fn search(&self, request: &SearchRequest) -> Result<SearchResponse, Error> {
+        self.search_with(request, &NoProgress)
+    }
+
+    /// The same; `progress` can cancel it. It is asked for each block of postings, before texts are read, and between the parts.
+    ///
+    /// ```
+    /// # use std::io::Cursor;
+    /// # use tercet_core::{Diagnostic, progress::Counter};
+    /// # use tercet_tatami::File;
+    /// # use tercet_tatami::search::{Document, Query, SearchRequest, Searcher, SegmentBuilder, SegmentOptions};
+    /// # let mut builder = SegmentBuilder::new(Cursor::new(Vec::new()), SegmentOptions::new())?;
+    /// # builder.add(&Document::new("https://a.example/", "Cities").with_body(b"Bonn and Ulm"))?;
+    /// # let file = File::from_bytes("cities", builder.finish()?.written.output)?;
+    /// # let searcher = Searcher::from_segment(file.segment()?.unwrap());
+    /// let progress = Counter::default();
+    /// progress.cancel();
+    /// let cancelled = searcher.search_with(&SearchRequest::new(Query::parse("bonn")?), &progress);
+    /// assert!(cancelled.unwrap_err().is_cancelled());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn search_with(
+        &self,
+        request: &SearchRequest,
+        progress: &dyn Progress,
+    ) -> Result<SearchResponse, Error> {
+        let cancel = Cancel::new(progress);
+        self.check(cancel)?;
         let (mut took, mut clock) = (SearchTiming::default(), Clock::start());
         let filters = request.filter.as_ref().map(|filter| self.filters(filter)).transpose()?;
         let filters = filters.as_deref();
         let expanded;
         let request = if request.expand {
-            let query = self.expanded_with(request, filters)?;
+            let query = self.expanded_with(request, filters, cancel)?;
             expanded = SearchRequest { query, ..request.clone() };
             &expanded
         } else {
             request
         };
-        let (mut ranked, stats) = self.ranked(request, filters)?;
+        let (mut ranked, stats) = self.ranked(request, filters, cancel)?;
         took.ranking = clock.lap();
 
         let wanted = request.offset.saturating_add(request.limit);
         let mut total = None;
         let mut facets = Vec::new();
         if request.sort.is_some() || !request.facets.is_empty() {
-            let mut effort = Effort::UNBOUNDED;
+            let mut effort = Effort::unbounded(cancel);
             let found = self.cluster().matching(&request.query, filters, &mut effort)?;
             let documents = found.iter().map(|matches| matches.rows.count() as u64).sum();
             total = Some(Total { documents, is_exact: true });
             if let Some(sort) = &request.sort {
-                ranked = sort::sorted(&self.segments, &found, sort, wanted)?;
+                ranked = sort::sorted(&self.segments, &found, sort, wanted, cancel)?;
             }
             for column in &request.facets {
+                self.check(cancel)?;
                 facets.push(facet::facet(&self.segments, &found, column, request.facet_values)?);
             }
         } else if request.counting != Counting::Off {
-            total = Some(self.total(request, filters, ranked.len(), wanted)?);
+            total = Some(self.total(request, filters, ranked.len(), wanted, cancel)?);
         }
         took.counting = clock.lap();
 
         let page = ranked.get(request.offset.min(ranked.len())..).unwrap_or_default();
+        self.check(cancel)?;
         let mut hits = self.hits(page)?;
         took.fetching = clock.lap();
         if request.snippet_bytes > 0 {
             for start in (0..page.len()).step_by(MAX_DOCUMENTS_IN_MEMORY) {
                 let end = page.len().min(start + MAX_DOCUMENTS_IN_MEMORY);
+                self.check(cancel)?;
                 let texts = self.by_segment(&page[start..end], |segment, documents| {
                     Ok(segment.texts(documents)?.iter().map(<[u8]>::to_vec).collect())
                 })?;
                 took.fetching += clock.lap();
-                self.highlight(request, &mut hits[start..end], &texts)?;
+                self.highlight(request, &mut hits[start..end], &texts, cancel)?;
                 took.highlighting += clock.lap();
             }
         }
@@ -417,15 +449,24 @@ impl Searcher {
         self.segments.iter().map(one).collect()
     }
 
+    /// Fails if the search is cancelled.
+    fn check(&self, cancel: Cancel<'_>) -> Result<(), Error> {
+        cancel.check().map_err(|cancelled| match self.segments.first() {
+            Some(segment) => segment.file().error(cancelled.into()),
+            None => Error::new("search".into(), cancelled.into()),
+        })
+    }
+
     /// The top documents up to the end of the requested page.
     fn ranked(
         &self,
         request: &SearchRequest,
         filters: Option<&[Mask]>,
+        cancel: Cancel<'_>,
     ) -> Result<(Vec<RankedDocument>, RunStats), Error> {
         // Sorted hits need no ranking.
         let k = if request.sort.is_some() { 0 } else { request.offset.saturating_add(request.limit) };
-        let options = SearchOptions::new(k).with_ranking(request.ranking);
+        let options = SearchOptions { cancel, ..SearchOptions::new(k).with_ranking(request.ranking) };
         if self.statistics.is_none()
             && let [segment] = &self.segments[..]
         {
@@ -453,13 +494,17 @@ impl Searcher {
         filters: Option<&[Mask]>,
         found: usize,
         wanted: usize,
+        cancel: Cancel<'_>,
     ) -> Result<Total, Error> {
         let found_count = found as u64;
         // The ranking returned all.
         if found < wanted {
             return Ok(Total { documents: found_count, is_exact: true });
         }
-        let mut effort = if request.counting == Counting::Exact { Effort::UNBOUNDED } else { Effort::SMALL };
+        let mut effort = match request.counting {
+            Counting::Exact => Effort::unbounded(cancel),
+            _ => Effort::small(cancel),
+        };
         let (documents, is_exact) = self.cluster().count(&request.query, filters, &mut effort)?;
         Ok(Total { documents: documents.max(found_count), is_exact })
     }
@@ -504,10 +549,12 @@ impl Searcher {
         request: &SearchRequest,
         hits: &mut [DocumentHit],
         texts: &[Vec<u8>],
+        cancel: Cancel<'_>,
     ) -> Result<(), Error> {
         for (at, segment) in self.segments.iter().enumerate() {
             let mut highlighter = None;
             for (hit, text) in hits.iter_mut().zip(texts).filter(|(hit, _)| hit.segment == at) {
+                self.check(cancel)?;
                 let highlighter = match &mut highlighter {
                     Some(known) => known,
                     none => none.insert(segment.highlighter(&request.query, request.snippet_bytes)?),

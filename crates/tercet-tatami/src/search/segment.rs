@@ -13,7 +13,7 @@ use super::analyzer::{self, Analyzer, Tokenizer};
 use super::cursor::{Cursor, END};
 use super::live::Live;
 use super::options::{
-    Hit, SearchOptions, SearchResult, SearchStats, StoredFields, TermExplanation, TermStats,
+    Cancel, Hit, SearchOptions, SearchResult, SearchStats, StoredFields, TermExplanation, TermStats,
 };
 use super::positions::{Positions, Singles};
 use super::postings::Postings;
@@ -274,7 +274,7 @@ impl Segment {
         &self,
         query: &TermQuery,
         filter: Option<&Mask>,
-        effort: &mut Effort,
+        effort: &mut Effort<'_>,
     ) -> Result<Matches, Error> {
         let query = &*self.supported(query)?;
         let allowed = self.allowed(filter);
@@ -298,11 +298,12 @@ impl Segment {
         &self,
         terms: &[&Scored],
         allowed: Option<&Mask>,
-        effort: &mut Effort,
+        effort: &mut Effort<'_>,
     ) -> Result<Matches, ErrorKind> {
         let mut rows = Mask::filled(usize::try_from(self.documents).unwrap_or(0), false);
         let mut is_complete = true;
         for scored in terms {
+            effort.cancel.check()?;
             let Some(entry) = self.terms.get(scored.term.as_bytes())? else { continue };
             if !effort.spend_postings(entry.documents().into()) {
                 is_complete = false;
@@ -323,13 +324,13 @@ impl Segment {
         &self,
         query: &TermQuery,
         allowed: Option<&Mask>,
-        effort: &mut Effort,
+        effort: &mut Effort<'_>,
     ) -> Result<Matches, ErrorKind> {
-        let mut texts = PhraseTexts::new(self);
+        let mut texts = PhraseTexts::new(self, effort.cancel);
         let read = Rc::clone(&texts.read);
         let mut contains_phrase = |document: u32, phrase: &Phrase| texts.contains(document, phrase);
         let mut rows = Mask::filled(usize::try_from(self.documents).unwrap_or(0), false);
-        let options = SearchOptions::new(0);
+        let options = SearchOptions { cancel: effort.cancel, ..SearchOptions::new(0) };
         let (mut search, root) =
             self.bound_tree(query, &options, TermScorer::Native, allowed, &mut contains_phrase)?;
         let is_complete = search.matching(&root, &mut |document| {
@@ -422,7 +423,8 @@ impl Segment {
         for term in terms {
             cursors.extend(self.cursor(term, options, scorer)?);
         }
-        let (best, scored) = disjunction::best(&mut cursors, allowed, options.k, options.min_score)?;
+        let SearchOptions { k, min_score, cancel, .. } = *options;
+        let (best, scored) = disjunction::best(&mut cursors, allowed, k, min_score, cancel)?;
         Ok(SearchResult::new(best, &cursors, scored, 0))
     }
 
@@ -433,7 +435,7 @@ impl Segment {
         scorer: TermScorer<'_>,
         allowed: Option<&Mask>,
     ) -> Result<SearchResult, ErrorKind> {
-        let mut texts = PhraseTexts::new(self);
+        let mut texts = PhraseTexts::new(self, options.cancel);
         let read = Rc::clone(&texts.read);
         let mut contains_phrase = |document: u32, phrase: &Phrase| texts.contains(document, phrase);
         let (mut search, root) = self.bound_tree(query, options, scorer, allowed, &mut contains_phrase)?;
@@ -445,16 +447,24 @@ impl Segment {
     fn bound_tree<'c, 'a>(
         &'a self,
         query: &TermQuery,
-        options: &SearchOptions<'_>,
+        options: &SearchOptions<'c>,
         scorer: TermScorer<'a>,
         allowed: Option<&'c Mask>,
         contains_phrase: &'c mut tree::ContainsPhrase<'c>,
     ) -> Result<(tree::Search<'c, 'a>, tree::Node), ErrorKind> {
         let (cursors, phrases) = (Vec::new(), Vec::new());
         let documents = u32::try_from(self.documents).unwrap_or(END);
-        let positions = Vec::new();
-        let mut search =
-            tree::Search { cursors, phrases, positions, documents, allowed, scored: 0, contains_phrase };
+        let (positions, cancel) = (Vec::new(), options.cancel);
+        let mut search = tree::Search {
+            cursors,
+            phrases,
+            positions,
+            documents,
+            allowed,
+            scored: 0,
+            cancel,
+            contains_phrase,
+        };
         let mut rows = |test: &ColumnTest| self.rows_of(test);
         let root = search.bind(&query.root, &mut |scored| self.cursor(scored, options, scorer), &mut rows)?;
         Ok((search, root))
@@ -679,19 +689,24 @@ pub(super) struct Matches {
 
 /// Work that may be spent on finding all matching documents.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Effort {
+pub(super) struct Effort<'a> {
     /// Postings.
     postings: u64,
     /// Texts read for phrases.
     texts: u64,
+    cancel: Cancel<'a>,
 }
 
-impl Effort {
+impl<'a> Effort<'a> {
     /// As much as needed.
-    pub(super) const UNBOUNDED: Self = Self { postings: u64::MAX, texts: u64::MAX };
+    pub(super) const fn unbounded(cancel: Cancel<'a>) -> Self {
+        Self { postings: u64::MAX, texts: u64::MAX, cancel }
+    }
 
     /// A few milliseconds.
-    pub(super) const SMALL: Self = Self { postings: 1 << 20, texts: 32 };
+    pub(super) const fn small(cancel: Cancel<'a>) -> Self {
+        Self { postings: 1 << 20, texts: 32, cancel }
+    }
 
     fn spend_postings(&mut self, count: u64) -> bool {
         let left = self.postings.checked_sub(count);
@@ -708,15 +723,17 @@ struct PhraseTexts<'a> {
     body: Option<(u32, Vec<Vec<u8>>)>,
     /// The number of bodies read.
     read: Rc<Cell<u64>>,
+    cancel: Cancel<'a>,
 }
 
 impl<'a> PhraseTexts<'a> {
-    fn new(segment: &'a Segment) -> Self {
-        Self { segment, tokenizer: segment.analyzer.tokenizer(), body: None, read: Rc::default() }
+    fn new(segment: &'a Segment, cancel: Cancel<'a>) -> Self {
+        Self { segment, tokenizer: segment.analyzer.tokenizer(), body: None, read: Rc::default(), cancel }
     }
 
     fn contains(&mut self, document: u32, phrase: &Phrase) -> Result<bool, ErrorKind> {
-        let Self { segment, tokenizer, body, read } = self;
+        let Self { segment, tokenizer, body, read, cancel } = self;
+        cancel.check()?;
         let mut any =
             |fields: &[Vec<u8>]| fields.iter().any(|field| phrase::contains(field, phrase, tokenizer));
         match phrase.field {

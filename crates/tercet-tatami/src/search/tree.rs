@@ -5,6 +5,7 @@
 //! end. Text is read last, only for documents with all terms of a phrase whose score would reach the threshold.
 
 use super::cursor::{Cursor, END};
+use super::options::Cancel;
 use super::positions;
 use super::query::{ColumnTest, DocField, Group, Part, Phrase, Scored, Sign};
 use super::rank::widened;
@@ -28,6 +29,9 @@ pub(super) enum Node {
     All(Vec<(Sign, Node)>, Option<usize>),
 }
 
+/// Candidates between two tests whether the search is cancelled.
+const BATCH: u32 = 128;
+
 /// Tests whether a document contains a phrase.
 pub(super) type ContainsPhrase<'c> = dyn FnMut(u32, &Phrase) -> Result<bool, ErrorKind> + 'c;
 
@@ -42,6 +46,7 @@ pub(super) struct Search<'c, 'a> {
     pub(super) documents: u32,
     pub(super) allowed: Option<&'c Mask>,
     pub(super) scored: u64,
+    pub(super) cancel: Cancel<'c>,
     /// Tests whether a document contains a phrase; reads its text.
     pub(super) contains_phrase: &'c mut ContainsPhrase<'c>,
 }
@@ -120,7 +125,10 @@ impl<'a> Search<'_, 'a> {
         let terms = self.cursors.len();
         let has_phrase = !self.phrases.is_empty();
         let mut document = 0;
-        loop {
+        for candidate in (0..BATCH).cycle() {
+            if candidate == 0 {
+                self.cancel.check()?;
+            }
             document = self.seek(root, document)?;
             if document == END {
                 return Ok(top.into_sorted());
@@ -148,6 +156,7 @@ impl<'a> Search<'_, 'a> {
             }
             document += 1;
         }
+        Ok(top.into_sorted())
     }
 
     /// Calls `each` for every candidate, with its number if it matches, until it returns false. Returns whether all were tested.
@@ -157,7 +166,10 @@ impl<'a> Search<'_, 'a> {
         each: &mut dyn FnMut(Option<u32>) -> bool,
     ) -> Result<bool, ErrorKind> {
         let mut document = 0;
-        loop {
+        for candidate in (0..BATCH).cycle() {
+            if candidate == 0 {
+                self.cancel.check()?;
+            }
             document = self.seek(root, document)?;
             if document == END {
                 return Ok(true);
@@ -169,6 +181,7 @@ impl<'a> Search<'_, 'a> {
             }
             document += 1;
         }
+        Ok(true)
     }
 
     /// The first candidate from `target` on; exclusions and phrases are not tested.

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use tercet_core::{Diagnostic as _, Progress};
 use tercet_tatami::search::{
     Analyzer, AnalyzerChoice, Counting, Document, DocumentHit, Query, Ranking, SearchRequest, Searcher,
     Segment, SegmentBuilder, SegmentOptions, SortBy,
@@ -248,4 +250,68 @@ fn similar_documents_share_characteristic_words() {
     assert_eq!(ids, ["boat"]);
     assert!(found.hits[0].highlight.as_ref().unwrap().marks.len() >= 3);
     assert!(searcher.similar_to("none").unwrap().is_none());
+}
+
+/// Cancels after a number of tests.
+struct Patience {
+    tests: AtomicU64,
+    most: u64,
+}
+
+impl Patience {
+    fn new(most: u64) -> Self {
+        Self { tests: AtomicU64::new(0), most }
+    }
+}
+
+impl Progress for Patience {
+    fn advance(&self, _bytes: u64) {}
+
+    fn is_cancelled(&self) -> bool {
+        self.tests.fetch_add(1, Ordering::Relaxed) >= self.most
+    }
+}
+
+#[test]
+fn searches_can_be_cancelled_wherever_they_work_long() {
+    // Without positions, phrases are looked for in texts.
+    let segment = |seed: u64| {
+        let options = SegmentOptions::new().with_positions(false);
+        let mut builder = SegmentBuilder::new(Cursor::new(Vec::new()), options).unwrap();
+        for (id, title, body) in pages(seed, 700) {
+            let (id, body) = (format!("{seed}-{id}"), format!("common words {body} common"));
+            builder.add(&Document::new("u", &title).with_id(&id).with_body(body.as_bytes())).unwrap();
+        }
+        let bytes = builder.finish().unwrap().written.output;
+        File::from_bytes("segment", bytes).unwrap().segment().unwrap().unwrap()
+    };
+    let searcher = Searcher::new(vec![segment(1), segment(2)]).unwrap();
+    let sorted = request("w1").with_sort(Some(SortBy::ascending("title")));
+    let cases = [
+        // The least number of tests: blocks of postings, batches of candidates, texts, batches of rows, hits.
+        ("one term", request("common"), 10),
+        ("terms", request("w1 w2 w3"), 4),
+        ("conjunction", request("+w1 -w40 w2"), 4),
+        ("phrase", request("\"words common\""), 500),
+        ("all", request("*").with_counting(Counting::Exact), 20),
+        ("counted", request("\"common words\"").with_limit(1).with_counting(Counting::Exact), 500),
+        ("sort", sorted, 6),
+        ("facets", request("w1").with_facets(vec!["title".into(), "url".into()], 3), 6),
+        ("excerpts", request("w1").with_snippet_bytes(100).with_limit(50), 50),
+        ("expansion", request("w1").with_expand(true), 8),
+    ];
+    for (name, request, least) in cases {
+        let patient = Patience::new(u64::MAX);
+        let expected = searcher.search_with(&request, &patient).unwrap();
+        assert_eq!(places(&expected.hits), places(&searcher.search(&request).unwrap().hits), "{name}");
+        let tests = patient.tests.load(Ordering::Relaxed);
+        assert!(tests >= least, "{name}: {tests} tests");
+        for most in (0..tests).step_by(usize::try_from(tests / 20).unwrap().max(1)) {
+            let impatient = Patience::new(most);
+            let error = searcher.search_with(&request, &impatient).unwrap_err();
+            assert!(error.is_cancelled(), "{name} after {most} tests: {error}");
+            // It ends at once.
+            assert_eq!(impatient.tests.load(Ordering::Relaxed), most + 1, "{name}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{RankedDocument, SearchRequest, Searcher};
 use crate::error::Error;
 use crate::predicate::Mask;
+use crate::search::options::Cancel;
 use crate::search::query::Query;
 use crate::search::{columns, score};
 
@@ -23,17 +24,18 @@ impl Searcher {
     /// Documents that are frequent in the best ones count by their scores. A query without scores, such as `*`, is returned as it is.
     pub fn expanded(&self, request: &SearchRequest) -> Result<Query, Error> {
         let filters = request.filter.as_ref().map(|filter| self.filters(filter)).transpose()?;
-        self.expanded_with(request, filters.as_deref())
+        self.expanded_with(request, filters.as_deref(), Cancel::default())
     }
 
     pub(super) fn expanded_with(
         &self,
         request: &SearchRequest,
         filters: Option<&[Mask]>,
+        cancel: Cancel<'_>,
     ) -> Result<Query, Error> {
         let mut first = request.clone();
         (first.limit, first.offset, first.sort) = (DOCUMENTS, 0, None);
-        let (best, _) = self.ranked(&first, filters)?;
+        let (best, _) = self.ranked(&first, filters, cancel)?;
         let total: f32 = best.iter().filter_map(|hit| hit.score).sum();
         if total <= 0.0 {
             return Ok(request.query.clone());

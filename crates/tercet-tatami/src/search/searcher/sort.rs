@@ -7,6 +7,7 @@ use super::rows;
 use crate::error::{Error, ErrorKind};
 use crate::scalar::Scalar;
 use crate::schema::Type;
+use crate::search::options::Cancel;
 use crate::search::segment::{Matches, Segment};
 
 /// The order of hits by a column. Documents without a value, and those of segments without the column, are last; equal ones are in the
@@ -41,6 +42,7 @@ pub(super) fn sorted(
     found: &[Matches],
     sort: &SortBy,
     wanted: usize,
+    cancel: Cancel<'_>,
 ) -> Result<Vec<RankedDocument>, Error> {
     let mut best: Vec<Keyed> = Vec::new();
     let mut first_kind = None;
@@ -60,6 +62,7 @@ pub(super) fn sorted(
         check(segment, &sort.column, kind, *first_kind.get_or_insert(kind))?;
         for batch in file.scan().rows(rows(matches))?.column_positions(&[column])?.batches() {
             let batch = batch?;
+            cancel.check().map_err(|cancelled| file.error(cancelled.into()))?;
             for (index, row) in batch.rows.iter().enumerate() {
                 let value = batch.columns[0].scalar(index).filter(|value| !value.is_nan());
                 best.push((value, at, u32::try_from(*row).unwrap_or(u32::MAX)));
