@@ -1,6 +1,7 @@
 //! [`SearchSets`]: search segments that are searched as one, and stay open between searches.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::Duration;
 
 use tercet::tatami::File;
 use tercet::tatami::search::{Searcher, Segment};
@@ -9,6 +10,9 @@ use crate::admission::Work;
 use crate::catalog::{Entry, EntryKind};
 use crate::failure::Failure;
 use crate::state::Shared;
+
+/// The time between two looks at a set that is opened.
+const POLL: Duration = Duration::from_millis(2);
 
 /// The segments of some entries.
 #[derive(Debug)]
@@ -101,12 +105,13 @@ impl SearchSets {
             if let Some(set) = self.known(&key) {
                 return Ok(set);
             }
-            let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one = self.wait_to_open(work)?;
             if let Some(set) = self.known(&key) {
                 return Ok(set);
             }
             work.check_deadline()?;
-            match open(shared, &entries, key, work) {
+            // The deadline of this request ends its response. The set is opened to the end: the next request searches it.
+            match open(shared, &entries, key, &Work::new(None, Arc::clone(&shared.stopped))) {
                 Ok(set) => {
                     let set = Arc::new(set);
                     self.keep(&set);
@@ -119,6 +124,20 @@ impl SearchSets {
             }
         }
         Err(Failure::not_found("the searched files were removed"))
+    }
+
+    /// Waits until no other set is opened, or until the deadline.
+    fn wait_to_open(&self, work: &Work) -> Result<MutexGuard<'_, ()>, Failure> {
+        loop {
+            match self.opening.try_lock() {
+                Ok(guard) => return Ok(guard),
+                Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
+                Err(TryLockError::WouldBlock) => {
+                    work.check_deadline()?;
+                    std::thread::sleep(POLL);
+                }
+            }
+        }
     }
 
     fn entries(shared: &Shared, ids: &[&str]) -> Result<Vec<Arc<Entry>>, Failure> {
@@ -156,7 +175,8 @@ impl SearchSets {
         });
         sets.push(Arc::clone(set));
         let mut total: usize = sets.iter().map(|set| set.len()).sum();
-        while total > self.capacity && !sets.is_empty() {
+        // The last one is the set that is used now.
+        while total > self.capacity && sets.len() > 1 {
             total -= sets.remove(0).len();
         }
     }
@@ -204,4 +224,66 @@ fn open(
     let searcher = Searcher::new(segments)?;
     let plain_files = if searcher.older_versions() > 0 { opened } else { Vec::new() };
     Ok(SearchSet { key, searcher, files, plain_files, plain: OnceLock::new() })
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests create real files")]
+mod tests {
+    use std::time::Instant;
+
+    use tercet::tatami::search::{Document, SegmentBuilder, SegmentOptions};
+
+    use super::*;
+    use crate::options::Options;
+    use crate::state::State;
+
+    fn segments(directory: &std::path::Path, count: usize) {
+        for number in 0..count {
+            let path = directory.join(format!("{number}.tatami"));
+            let mut builder = SegmentBuilder::create(path, SegmentOptions::new()).unwrap();
+            let url = format!("https://example.org/{number}");
+            builder.add(&Document::new(&url, "Title").with_body(b"memory")).unwrap();
+            builder.finish().unwrap();
+        }
+    }
+
+    fn work(timeout: Option<Duration>) -> Work {
+        Work::new(timeout, Arc::default())
+    }
+
+    #[test]
+    fn a_set_with_more_segments_than_the_cache_stays_open() {
+        let directory = tempfile::tempdir().unwrap();
+        segments(directory.path(), 3);
+        let state = State::open(directory.path(), Options::new().with_cache(2)).unwrap();
+        let sets = &state.shared().searches;
+        let first = sets.get(state.shared(), &[], &work(None)).unwrap();
+        assert_eq!(sets.open_count(), 3);
+        let second = sets.get(state.shared(), &[], &work(None)).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        // Another set replaces it.
+        let id = state.shared().catalog.snapshot().entries[0].id.clone();
+        sets.get(state.shared(), &[&id], &work(None)).unwrap();
+        assert_eq!(sets.open_count(), 1);
+    }
+
+    #[test]
+    fn a_set_is_opened_to_the_end_also_after_the_deadline() {
+        let directory = tempfile::tempdir().unwrap();
+        segments(directory.path(), 60);
+        let state = State::open(directory.path(), Options::new()).unwrap();
+        let started = Instant::now();
+        SearchSets::new(64).get(state.shared(), &[], &work(None)).unwrap();
+        let took = started.elapsed();
+        let sets = &state.shared().searches;
+        // The response may be late; the next one is not.
+        let _ = sets.get(state.shared(), &[], &work(Some(took / 4)));
+        assert_eq!(sets.open_count(), 60);
+        // A request that has no time left opens nothing, and does not wait for others.
+        let other = SearchSets::new(64);
+        assert_eq!(other.get(state.shared(), &[], &work(Some(Duration::ZERO))).unwrap_err().code, "deadline");
+        let _held = other.opening.lock().unwrap();
+        let late = other.get(state.shared(), &[], &work(Some(Duration::from_millis(20))));
+        assert_eq!(late.unwrap_err().code, "deadline");
+    }
 }
