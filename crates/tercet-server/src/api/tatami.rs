@@ -567,7 +567,7 @@ fn statistics(call: &Call<'_>) -> Result<Reply, Failure> {
                 Type::Bool | Type::String | Type::Bytes | Type::BlobRef | Type::TimestampMicros
             );
         let mut counts: std::collections::HashMap<Vec<u8>, (Json, u64)> = std::collections::HashMap::new();
-        let mut numbers: Vec<f64> = Vec::new();
+        let mut numbers = Numbers::default();
         let (mut rows, mut nulls, mut is_complete) = (0u64, 0u64, !is_list);
         let (mut min, mut max): (Option<Scalar>, Option<Scalar>) = (None, None);
         for file in &table.files {
@@ -608,6 +608,17 @@ fn statistics(call: &Call<'_>) -> Result<Reply, Failure> {
                 }
             }
         }
+        let histogram = match numbers.bins().filter(|_| logical_type.is_none()) {
+            Some(mut bins) if numbers.is_cut => {
+                for_each_number(call, &table, filter.as_ref(), name, &mut |number| bins.add(number))?;
+                Some(bins)
+            }
+            Some(mut bins) => {
+                numbers.kept.iter().for_each(|number| bins.add(*number));
+                Some(bins)
+            }
+            None => None,
+        };
         let (sum, mean) =
             if is_number { sums(call, &table, name, filter.as_ref())? } else { (Json::Null, None) };
         let distinct = is_complete.then_some(counts.len() as u64);
@@ -634,7 +645,7 @@ fn statistics(call: &Call<'_>) -> Result<Reply, Failure> {
             mean,
             sum,
             top,
-            histogram: if logical_type.is_none() { histogram(&numbers) } else { None },
+            histogram: histogram.map(Bins::into_json),
             took_ms: millis(started.elapsed()),
         }))
     })
@@ -685,44 +696,114 @@ fn key(value: &Scalar) -> Vec<u8> {
     }
 }
 
+/// The range of numbers, and the numbers themselves if there are not too many.
+#[derive(Debug, Default)]
+struct Numbers {
+    kept: Vec<f64>,
+    /// Whether there are more.
+    is_cut: bool,
+    range: Option<(f64, f64)>,
+}
+
+impl Numbers {
+    fn push(&mut self, number: f64) {
+        let (low, high) = self.range.unwrap_or((number, number));
+        self.range = Some((low.min(number), high.max(number)));
+        if self.kept.len() < MAX_DISTINCT {
+            self.kept.push(number);
+        } else {
+            self.is_cut = true;
+        }
+    }
+
+    /// Empty bins of the range; `None` if the numbers are equal.
+    fn bins(&self) -> Option<Bins> {
+        let (low, high) = self.range?;
+        // Halves, so that the difference of extreme values is finite.
+        let width = high / 2.0 - low / 2.0;
+        (width > 0.0).then(|| Bins { low, high, width, counts: vec![0; BINS] })
+    }
+}
+
+/// The bins of a histogram.
+#[derive(Debug)]
+struct Bins {
+    low: f64,
+    high: f64,
+    /// Half of the difference.
+    width: f64,
+    counts: Vec<u64>,
+}
+
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "bins"
 )]
-fn histogram(numbers: &[f64]) -> Option<HistogramJson> {
-    let (low, high) = numbers
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &number| (low.min(number), high.max(number)));
-    // Halves, so that the difference of extreme values is finite.
-    let width = high / 2.0 - low / 2.0;
-    if width.is_nan() || width <= 0.0 {
-        return None;
+impl Bins {
+    fn add(&mut self, number: f64) {
+        let fraction = (number / 2.0 - self.low / 2.0) / self.width;
+        self.counts[((fraction * BINS as f64) as usize).min(BINS - 1)] += 1;
     }
-    let mut counts = vec![0; BINS];
-    for number in numbers {
-        let fraction = (number / 2.0 - low / 2.0) / width;
-        counts[((fraction * BINS as f64) as usize).min(BINS - 1)] += 1;
+
+    fn into_json(self) -> HistogramJson {
+        let edge = |at: usize| {
+            let part = at as f64 / BINS as f64;
+            self.low * (1.0 - part) + self.high * part
+        };
+        HistogramJson { edges: (0..=BINS).map(edge).collect(), counts: self.counts }
     }
-    let edge = |at: usize| {
-        let part = at as f64 / BINS as f64;
-        low * (1.0 - part) + high * part
-    };
-    Some(HistogramJson { edges: (0..=BINS).map(edge).collect(), counts })
+}
+
+/// Reads the numbers of a column again.
+fn for_each_number(
+    call: &Call<'_>,
+    table: &Table,
+    filter: Option<&Expr>,
+    name: &str,
+    each: &mut dyn FnMut(f64),
+) -> Result<(), Failure> {
+    for file in &table.files {
+        let scan = filtered(file, filter)?.columns(&[name])?;
+        for batch in scan.batches() {
+            call.work.check_deadline()?;
+            let batch = batch?;
+            let Some(values) = batch.columns.first() else { continue };
+            let present = (0..batch.rows.len()).filter(|row| values.is_present(*row));
+            present.filter_map(|row| number(&values.scalar(row)?)).for_each(&mut *each);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn histogram(numbers: &[f64]) -> Option<HistogramJson> {
+        let mut all = Numbers::default();
+        numbers.iter().for_each(|number| all.push(*number));
+        let mut bins = all.bins()?;
+        numbers.iter().for_each(|number| bins.add(*number));
+        Some(bins.into_json())
+    }
+
     #[test]
     fn histograms_count_every_value_once() {
         let numbers: Vec<f64> = (0..=100).map(f64::from).collect();
-        let histogram = histogram(&numbers).unwrap();
-        assert_eq!((histogram.counts.iter().sum::<u64>(), histogram.edges.len()), (101, 21));
-        assert_eq!((histogram.edges[0], histogram.edges[20]), (0.0, 100.0));
-        assert!(super::histogram(&[1.0, 1.0]).is_none() && super::histogram(&[]).is_none());
-        assert_eq!(super::histogram(&[f64::MIN, f64::MAX]).unwrap().counts.iter().sum::<u64>(), 2);
+        let found = histogram(&numbers).unwrap();
+        assert_eq!((found.counts.iter().sum::<u64>(), found.edges.len()), (101, 21));
+        assert_eq!((found.edges[0], found.edges[20]), (0.0, 100.0));
+        assert!(histogram(&[1.0, 1.0]).is_none() && histogram(&[]).is_none());
+        assert_eq!(histogram(&[f64::MIN, f64::MAX]).unwrap().counts.iter().sum::<u64>(), 2);
+    }
+
+    #[test]
+    fn the_memory_of_a_histogram_is_bounded() {
+        let mut numbers = Numbers::default();
+        (0..300_000).for_each(|number| numbers.push(number.into()));
+        assert!(numbers.is_cut && numbers.kept.capacity() <= MAX_DISTINCT);
+        assert_eq!(numbers.range, Some((0.0, 299_999.0)));
     }
 }
