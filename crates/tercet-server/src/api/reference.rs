@@ -126,7 +126,7 @@ fn search(call: &Call<'_>) -> Result<Reply, Failure> {
     let started = Instant::now();
     let set = call.state.searches.get(call.state, &[], call.work)?;
     let segments = set.plain()?;
-    let (hits, stats) = Cluster::new(segments).search(&query, k)?;
+    let (hits, stats) = Cluster::new(segments).search_with(&query, k, call.work)?;
     call.work.check_deadline()?;
     let mut results = Vec::with_capacity(hits.len());
     for hit in &hits {

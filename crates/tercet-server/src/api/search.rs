@@ -244,10 +244,7 @@ fn search(call: &Call<'_>) -> Result<Reply, Failure> {
     let query = if ranking == Ranking::Native { query } else { query.dedup_terms() };
     let set = call.state.searches.get(call.state, &params.list("in"), call.work)?;
     let opened = started.elapsed();
-    let facets: Vec<String> = params.list("facets").into_iter().map(str::to_owned).collect();
-    if facets.len() > MAX_FACETS {
-        return Err(Failure::request(format!("at most {MAX_FACETS} facets can be counted")));
-    }
+    let (facets, uncounted) = facets(call, &set)?;
     let sort = params.get("sort").filter(|sort| *sort != "score").map(|sort| match sort.strip_prefix('-') {
         Some(column) => SortBy::descending(column),
         None => SortBy::ascending(sort),
@@ -261,7 +258,7 @@ fn search(call: &Call<'_>) -> Result<Reply, Failure> {
         .with_facets(facets, FACET_VALUES)
         .with_snippet_bytes(params.number("highlight").unwrap_or(200));
     call.work.check_deadline()?;
-    let found = set.searcher.search(&request)?;
+    let found = set.searcher.search_with(&request, call.work)?;
     call.work.check_deadline()?;
     let result = |hit: &tercet::tatami::search::DocumentHit| ResultJson {
         doc_id: hit.stored.doc_id.clone(),
@@ -294,10 +291,38 @@ fn search(call: &Call<'_>) -> Result<Reply, Failure> {
             fetch_ms: millis(found.took.fetching),
             highlight_ms: millis(found.took.highlighting),
         },
-        notes: notes(&set, &request.query)?,
+        notes: notes(&set, &request.query)?.into_iter().chain(uncounted).collect(),
         results: found.hits.iter().map(result).collect(),
         facets: params.get("facets").map(|_| found.facets.iter().map(facet).collect()),
     }))
+}
+
+/// The facets that can be counted in the searched segments, and notes about the others.
+fn facets(call: &Call<'_>, set: &SearchSet) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let names = call.params.list("facets");
+    if names.len() > MAX_FACETS {
+        return Err(Failure::request(format!("at most {MAX_FACETS} facets can be counted")));
+    }
+    let listed = call.state.catalog.snapshot();
+    let (mut counted, mut notes) = (Vec::new(), Vec::new());
+    for name in names {
+        let shown = crate::catalog::shown(name);
+        let types = set.searcher.segments().iter().filter_map(|segment| {
+            let at = segment.file().schema().index_of(name)?;
+            let field = &segment.file().schema().fields()[at];
+            Some((field.element, field.kind, segment.file().logical_types()[at]))
+        });
+        let types: Vec<_> = types.collect();
+        if types.windows(2).any(|pair| pair[0] != pair[1]) {
+            notes.push(format!("column `{shown}` has different types, so its values are not counted"));
+        } else if types.is_empty() && listed.document_columns().contains(&name) {
+            notes.push(format!("no searched file has the column `{shown}`"));
+        } else {
+            // An unknown column is an error of the search.
+            counted.push(name.to_owned());
+        }
+    }
+    Ok((counted, notes))
 }
 
 fn facet(facet: &Facet) -> FacetJson {
@@ -413,6 +438,7 @@ fn read_document(
     }
     let is_truncated = end < text.len();
     let marks = |text: &str| -> Result<Vec<std::ops::Range<usize>>, Failure> {
+        call.work.check_deadline()?;
         Ok(query.map(|query| segment.matches_in(query, text.as_bytes())).transpose()?.unwrap_or_default())
     };
     let text = text[..end].to_owned();

@@ -132,11 +132,10 @@ fn info(call: &Call<'_>) -> Result<Reply, Failure> {
         *formats.entry(super::files::kind_name(entry.kind)).or_default() += 1;
     }
     let (segments, documents) = crate::index::SearchSets::size(state);
-    let mut facets: Vec<String> =
-        snapshot.searchable().flat_map(|entry| entry.facts.columns.iter().cloned()).collect();
-    facets.sort();
-    facets.dedup();
-    let sorts = std::iter::once("score".to_owned()).chain(facets.iter().cloned()).collect();
+    let facets: Vec<String> = snapshot.document_columns().into_iter().map(str::to_owned).collect();
+    // Every segment has these.
+    let own = ["score", "title", "url", "norm_body"].iter().take(if segments > 0 { 4 } else { 1 });
+    let sorts = own.map(|name| (*name).to_owned()).chain(facets.iter().cloned()).collect();
     let is_single = state.catalog.is_single();
     let info = Info {
         name: "tercet",

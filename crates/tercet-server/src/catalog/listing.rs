@@ -1,14 +1,14 @@
 //! The files below a root: [`scan`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tercet::core::num::counted;
 use tercet::core::source;
-use tercet::tatami::Collection;
 use tercet::tatami::collection::MANIFEST;
+use tercet::tatami::{Collection, LogicalType, Type};
 use tercet::{Container, Format, HEAD_LEN};
 
 use super::opening::{Root, Stamp};
@@ -68,12 +68,32 @@ pub(crate) struct EntryDetails {
     /// The number of documents that are not deleted.
     pub(crate) documents: Option<u64>,
     /// The columns of documents that can be counted and sorted by.
-    pub(crate) columns: Vec<String>,
+    pub(crate) columns: Vec<DocumentColumn>,
     /// Why it cannot be opened.
     pub(crate) problem: Option<String>,
 }
 
+/// A column of documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DocumentColumn {
+    pub(crate) name: String,
+    kind: Type,
+    logical_type: Option<LogicalType>,
+}
+
 impl Snapshot {
+    /// The names of columns of the searched entries that have the same type wherever they are, in order.
+    pub(crate) fn document_columns(&self) -> Vec<&str> {
+        let mut types: BTreeMap<&str, Option<&DocumentColumn>> = BTreeMap::new();
+        for column in self.searchable().flat_map(|entry| &entry.facts.columns) {
+            let known = types.entry(&column.name).or_insert(Some(column));
+            if *known != Some(column) {
+                *known = None;
+            }
+        }
+        types.into_iter().filter(|(_, column)| column.is_some()).map(|(name, _)| name).collect()
+    }
+
     pub(crate) fn get(&self, id: &str) -> Option<&Arc<Entry>> {
         self.by_id.get(id).map(|at| &self.entries[*at])
     }
@@ -323,7 +343,7 @@ fn collection_facts(collection: &Collection) -> EntryDetails {
     }
     let rows = if is_searchable { counted(documents, "document") } else { counted(collection.rows(), "row") };
     let summary = Some(format!("{}, {rows}", counted(members.len() as u64, "file")));
-    names.sort();
+    names.sort_by(|one: &DocumentColumn, other| one.name.cmp(&other.name));
     names.dedup();
     EntryDetails {
         summary,
@@ -335,13 +355,18 @@ fn collection_facts(collection: &Collection) -> EntryDetails {
 }
 
 /// The columns of documents besides those of every segment.
-fn columns(file: &tercet::tatami::File) -> Vec<String> {
-    let is_own = |name: &&str| {
-        !matches!(*name, "doc_id" | "url" | "title" | "body" | "snippet") && !name.starts_with("norm_")
+fn columns(file: &tercet::tatami::File) -> Vec<DocumentColumn> {
+    let is_own = |name: &str| {
+        !matches!(name, "doc_id" | "url" | "title" | "body" | "snippet") && !name.starts_with("norm_")
     };
-    let fields = file.schema().fields().iter();
-    let plain = fields.filter(|field| field.element.is_none() && field.kind != tercet::tatami::Type::BlobRef);
-    plain.map(|field| &*field.name).filter(is_own).map(str::to_owned).collect()
+    let fields = file.schema().fields().iter().zip(file.logical_types());
+    let plain = fields.filter(|(field, _)| field.element.is_none() && field.kind != Type::BlobRef);
+    let column = |(field, logical_type): (&tercet::tatami::Field, Option<LogicalType>)| DocumentColumn {
+        name: field.name.to_string(),
+        kind: field.kind,
+        logical_type,
+    };
+    plain.filter(|(field, _)| is_own(&field.name)).map(column).collect()
 }
 
 /// Whether a file has the role of a search segment.

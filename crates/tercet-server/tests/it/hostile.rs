@@ -1,6 +1,9 @@
 //! What a client must not be able to do.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
+use tercet::tatami::search::{Document, SegmentBuilder, SegmentOptions};
 use tercet_server::{Options, Token};
 
 use crate::support::{Served, sample};
@@ -250,6 +253,35 @@ async fn a_deadline_ends_the_work() {
         assert!(answer.text().contains("query exceeded the deadline"), "{path}");
     }
     assert_eq!(served.json("/stats").await["timed_out"], 4);
+}
+
+#[tokio::test]
+async fn a_search_ends_soon_after_its_deadline() {
+    let directory = tempfile::tempdir().unwrap();
+    // Without positions, each text is read to look for the phrase.
+    let options = SegmentOptions::new().with_positions(false);
+    let mut builder = SegmentBuilder::create(directory.path().join("long.tatami"), options).unwrap();
+    let body = "memory of the safety ".repeat(100);
+    for number in 0..2000 {
+        let url = format!("https://example.org/{number}");
+        builder.add(&Document::new(&url, "Title").with_body(body.as_bytes())).unwrap();
+    }
+    builder.finish().unwrap();
+    let path = "/api/search?q=%22safety+the+memory%22&highlight=0";
+    let patient = Served::with(directory.path(), Options::new().with_timeout(Duration::from_mins(10)));
+    let started = Instant::now();
+    assert_eq!(patient.json(path).await["matches"], 0);
+    let took = started.elapsed();
+    let served = Served::with(directory.path(), Options::new().with_timeout(took / 8));
+    // The segment is opened before.
+    served.get("/api/search?q=memory&limit=0").await;
+    let answer = served.get(path).await;
+    assert_eq!(answer.status.as_u16(), 504, "{}", answer.text());
+    let late = Instant::now();
+    while served.json("/stats").await["in_flight"] != 0 {
+        assert!(late.elapsed() < took / 2, "the work goes on after {:?} of {took:?}", late.elapsed());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 #[tokio::test]

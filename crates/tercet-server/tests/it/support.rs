@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tercet::core::{DType, TensorView};
-use tercet::tatami::search::{Document, SegmentBuilder, SegmentOptions};
+use tercet::tatami::search::{Document, FieldValue, SegmentBuilder, SegmentOptions};
 use tercet::tatami::{Column, Field, Schema, Type, Values};
 use tercet::{tatami, tet, tgm};
 use tercet_server::{Options, State, router};
@@ -181,5 +181,15 @@ pub(crate) fn documents(path: &Path, documents: &[(&str, &str, &str)]) {
         let document = Document::new(&url, title).with_id(id).with_body(body.as_bytes());
         builder.add(&document).unwrap();
     }
+    builder.finish().unwrap();
+}
+
+/// A search segment of a document with further columns.
+pub(crate) fn documents_with(path: &Path, fields: Vec<Field>, values: &[FieldValue]) {
+    let options = SegmentOptions::new().with_overwrite(true).with_fields(fields);
+    let mut builder = SegmentBuilder::create(path, options).unwrap();
+    let url = format!("https://example.org/{}", path.display());
+    let document = Document::new(&url, "Title").with_body(b"memory").with_values(values);
+    builder.add(&document).unwrap();
     builder.finish().unwrap();
 }
