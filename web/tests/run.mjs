@@ -34,6 +34,15 @@ function files(directory) {
   writeFileSync(join(documents, "hostile.md"), `# Hostile ${HOSTILE}\n\n<script>window.hacked=2</script> a hostile memory ${HOSTILE} <b onclick="window.hacked=3">bold</b>\n`);
   run("tatami", "index", documents, "-o", join(directory, "notes.tatami"), "--quiet");
   rmSync(documents, { recursive: true });
+  // Columns: `kind` is text in both, `price` is a number in one and text in the other.
+  const goods = [["shop", (i) => i], ["market", (i) => `about ${i}`]];
+  for (const [name, price] of goods) {
+    const lines = Array.from({ length: 8 }, (_, i) => JSON.stringify({ url: `https://${name}.example/${i}`, title: `Turtle ${name} ${i}`, body: "a turtle for sale", kind: i % 2 === 0 ? "toy" : "book", price: price(i) }));
+    writeFileSync(join(directory, `${name}.jsonl`), lines.join("\n"));
+    run("tatami", "index", join(directory, `${name}.jsonl`), "-o", join(directory, `${name}.tatami`), "--quiet");
+    rmSync(join(directory, `${name}.jsonl`));
+  }
+  run("convert", join(directory, "demo/weather.tet"), join(directory, "grid.tgm"), "--quiet");
   copyFileSync(join(directory, "demo/weather.tet"), join(directory, `${HOSTILE.replaceAll("/", "")}.tet`));
   copyFileSync(join(directory, "demo/hours.tgm"), join(directory, "live.tgm"));
   const table = join(directory, "rows.csv");
@@ -166,6 +175,7 @@ try {
         }
         return done.stdout;
       },
+      read: (path) => readFileSync(join(root, path)),
       append: (path, from) => appendFileSync(join(root, path), readFileSync(join(root, from))),
       picture: async (picture) => {
         if (process.env.SCREENSHOTS) {

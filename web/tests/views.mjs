@@ -111,6 +111,25 @@ export const tests = [
     },
   ],
   [
+    "facets and sorting by the columns of documents",
+    {},
+    async (page, { open, json }) => {
+      const info = await json("api/info");
+      assert.deepEqual([info.search.facets, info.search.sorts], [["kind"], ["score", "title", "url", "norm_body", "kind"]]);
+      await open("#/search?q=turtle", ".result");
+      await page.waitForSelector(".facet legend >> text=kind");
+      const values = await page.locator(".facet").filter({ hasText: "kind" }).locator(".facet-value").allInnerTexts();
+      assert.deepEqual(values.map((value) => value.replace(/\s+/g, " ")), ["book 8", "toy 8"]);
+      await page.selectOption(".select-label select", { label: "Title Z–A" });
+      await page.waitForFunction(() => location.hash.includes("sort=-title") && document.querySelector(".result-title")?.textContent === "Turtle shop 7");
+      await page.selectOption(".select-label select", { label: "Title A–Z" });
+      await page.waitForFunction(() => document.querySelector(".result-title")?.textContent === "Turtle market 0");
+      // Of a file without the column, the search works, too.
+      await open("#/search?q=memory", ".result");
+      await page.waitForFunction(() => document.querySelectorAll(".results .problem").length === 0);
+    },
+  ],
+  [
     "search state is in the URL: paging, document, back",
     {},
     async (page, { open, picture }) => {
@@ -348,6 +367,23 @@ export const tests = [
     },
   ],
   [
+    "messages: objects have axes, coordinates, a map and a state",
+    {},
+    async (page, { open, id, json }) => {
+      const file = id("grid.tgm");
+      await open(`#/file/${file}?m=3&pick=18,20`, ".plot-canvas");
+      await page.waitForFunction(() => /^min/.test(document.querySelector(".readout")?.textContent ?? ""));
+      await page.waitForSelector(".field-tools >> text=/[Cc]oast/");
+      await isDrawn(page, ".plot-canvas");
+      const labels = await page.locator(".field").first().innerText();
+      assert.ok(!/axis \d/.test(labels), labels);
+      assert.match(await text(page, ".message-detail .facts"), /unverified|not verified/i);
+      await json(`api/files/${file}/verify`);
+      await open(`#/file/${file}?m=4`, ".plot-canvas");
+      await page.waitForFunction(() => /Message 4/.test(document.querySelector(".message-detail h2")?.textContent ?? "") && !/unverified|not verified/i.test(document.querySelector(".message-detail .facts")?.textContent ?? ""));
+    },
+  ],
+  [
     "messages are followed live",
     {},
     async (page, { open, id, append }) => {
@@ -396,7 +432,7 @@ export const tests = [
   [
     "copied command lines run",
     {},
-    async (page, { open, id, shell }) => {
+    async (page, { open, id, shell, read }) => {
       await open(`#/file/${id("demo/weather.tet")}/t2m?at=0:5&zoom=10,30,5,20&range=250,300&cmap=magma`, ".plot-canvas");
       await page.waitForFunction(() => /^min/.test(document.querySelector(".readout")?.textContent ?? ""));
       await page.click("text=Copy as");
@@ -406,6 +442,20 @@ export const tests = [
       assert.ok(lines[0].includes("--isel time=5 --isel lat=5..20 --isel lon=10..30 --cmap magma --range=250..300"), lines[0]);
       assert.equal(lines.length, 2);
       lines.forEach(shell);
+      await page.keyboard.press("Escape");
+      await page.waitForSelector(".snippet", { state: "detached" });
+      // A part of an object of a message has one position or range for each axis, too.
+      await open(`#/file/${id("grid.tgm")}?m=3&zoom=10,30,5,20`, ".plot-canvas");
+      await page.waitForFunction(() => /^min/.test(document.querySelector(".readout")?.textContent ?? ""));
+      await page.locator(".field-tools >> text=Copy as").click();
+      const object = await page.locator(".snippet pre").allInnerTexts();
+      const extract = object.find((item) => item.startsWith("tgm "));
+      assert.equal(extract, "tgm extract grid.tgm 3.0 -s 5:20,10:30 -o values.npy");
+      shell(extract.replace("values.npy", "object.npy"));
+      const url = /^curl '([^']+)' -o values\.npy$/.exec(object.find((item) => item.startsWith("curl ")))[1];
+      const npy = Buffer.from(await (await fetch(url)).arrayBuffer());
+      assert.ok(npy.equals(read("object.npy")), "both commands write the same file");
+      assert.match(npy.toString("latin1"), /'shape': \(15, 20\)/);
       await page.keyboard.press("Escape");
       await page.waitForSelector(".snippet", { state: "detached" });
       await open(`#/file/${id("demo/cities.tatami")}?where=people+%3E+9000000&columns=name,people`, ".rows-body .row .tabular");

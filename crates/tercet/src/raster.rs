@@ -1,7 +1,7 @@
 //! [`Raster`]: a selection as 32-bit floats, for display.
 
 use tercet_core::num::saturating_usize;
-use tercet_core::tensor::{IndexSlice, f16};
+use tercet_core::tensor::{AxisSlice, IndexSlice, SelectionError, f16};
 use tercet_core::{DType, Tensor};
 use tercet_plot::{Colormap, PngError, raster_png};
 use tercet_tet::{Error, Select};
@@ -88,7 +88,7 @@ impl Raster {
     ///
     /// # Errors
     ///
-    /// The message of a slice that does not fit.
+    /// The message of a slice that does not fit, or of a second one of the same axis.
     pub fn from_tensor(
         tensor: &Tensor,
         slices: &[(usize, IndexSlice)],
@@ -98,9 +98,13 @@ impl Raster {
         let mut axes: Vec<Vec<usize>> =
             extents.iter().map(|&extent| (0..saturating_usize(extent)).collect()).collect();
         let mut is_single = vec![false; extents.len()];
-        for (axis, slice) in slices {
+        for (number, (axis, slice)) in slices.iter().enumerate() {
+            if slices[..number].iter().any(|(other, _)| other == axis) {
+                return Err(format!("axis {axis} is selected twice"));
+            }
             let extent = *extents.get(*axis).ok_or_else(|| format!("there is no axis {axis}"))?;
-            let (resolved, is_reversed) = slice.resolve(*axis, extent).map_err(|error| error.to_string())?;
+            let (resolved, is_reversed) =
+                positions(slice, *axis, extent).map_err(|error| error.to_string())?;
             axes[*axis] = (resolved.start..resolved.stop)
                 .step_by(saturating_usize(resolved.step))
                 .map(saturating_usize)
@@ -212,6 +216,20 @@ impl Raster {
     }
 }
 
+/// The selected positions of an axis of `extent` positions, in ascending order, and whether the slice reverses them. Unlike
+/// [`IndexSlice::resolve`], it fails if no position is selected, or one outside of the axis.
+pub fn positions(slice: &IndexSlice, axis: usize, extent: u64) -> Result<(AxisSlice, bool), SelectionError> {
+    let (resolved, is_reversed) = slice.resolve(axis, extent)?;
+    let AxisSlice { start, stop, .. } = resolved;
+    if start >= stop {
+        return Err(SelectionError::Empty { axis, start, stop });
+    }
+    if stop > extent {
+        return Err(SelectionError::OutOfRange { axis, stop, extent });
+    }
+    Ok((resolved, is_reversed))
+}
+
 /// Whether 32-bit floats have all values of a type.
 fn is_exact(dtype: DType) -> bool {
     let exact =
@@ -300,6 +318,11 @@ mod tests {
         assert_eq!((means.selected.as_slice(), means.count), (&[2, 3][..], 6));
         assert!(Raster::from_tensor(&tensor, &[(2, slice("0"))], &[]).is_err());
         assert!(Raster::from_tensor(&tensor, &[(0, slice("2"))], &[]).is_err());
+        for text in ["0:4", "2:1", "3:", "0:100000000000"] {
+            assert!(Raster::from_tensor(&tensor, &[(1, slice(text))], &[]).is_err(), "{text}");
+        }
+        let twice = Raster::from_tensor(&tensor, &[(0, slice("0")), (0, slice("1"))], &[]);
+        assert_eq!(twice.unwrap_err(), "axis 0 is selected twice");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 import { type Query, json, path } from "../lib/api";
 import { pythonString, shellWord } from "../lib/format";
 import type { Snippet } from "../ui/common";
-import type { Coordinates, Dataset, ObjectRow, TetFile } from "../lib/types";
+import type { ArrayJson, Coordinates, Dataset, ObjectRow, TetFile } from "../lib/types";
 import { type AxisValues, NO_VALUES } from "./scale";
 
 export interface SourceAxis {
@@ -83,19 +83,14 @@ export function datasetSource(file: TetFile, dataset: Dataset): Source {
 
 export function objectSource(file: { id: string; path: string; version: string }, message: number, object: ObjectRow): Source {
   const map = object.map ?? null;
+  const coords = object.coords ?? [];
   const axes = object.shape.map((size, axis): SourceAxis => ({
     id: String(axis),
-    label: object.dims?.[axis] ?? (map?.lat === axis ? "lat" : map?.lon === axis ? "lon" : `axis ${axis}`),
+    label: object.dims?.[axis] ?? `axis ${axis}`,
     size,
     standard: map?.lat === axis ? "lat" : map?.lon === axis ? "lon" : null,
   }));
   const base = ["api", "tgm", file.id, message, object.object];
-  const linear = (first: number, last: number, size: number, units: string): AxisValues => ({
-    kind: "numbers",
-    units,
-    values: Array.from({ length: size }, (_, i) => (size === 1 ? first : first + ((last - first) * i) / (size - 1))),
-    seconds: null,
-  });
   const units = object.units ?? object.metadata.units;
   return {
     key: `${file.id} ${message}.${object.object} ${object.hash ?? file.version}`,
@@ -103,20 +98,23 @@ export function objectSource(file: { id: string; path: string; version: string }
     units: typeof units === "string" ? units : null,
     dtype: object.dtype,
     axes,
-    map: map === null ? null : { lat: map.lat, lon: map.lon },
+    map,
     url: (selection, query) => path(base, { ...query, isel: isel({ axes }, selection) }),
-    coordinates(axis) {
-      const size = object.shape[axis] ?? 0;
-      if (map !== null && axis === map.lat) {
-        return Promise.resolve(linear(map.lat_first, map.lat_last, size, "degrees_north"));
+    async coordinates(axis, signal) {
+      const from = coords[axis] ?? null;
+      if (from === null) {
+        return NO_VALUES;
       }
-      return Promise.resolve(map !== null && axis === map.lon ? linear(map.lon_first, map.lon_last, size, "degrees_east") : NO_VALUES);
+      const found = await json<ArrayJson>(path(["api", "tgm", file.id, from.message, from.object]), signal);
+      const values = Array.isArray(found.values) ? (found.values as (number | string | null)[]) : [];
+      return { kind: "numbers", units: from.units, values, seconds: null };
     },
     snippets(selection) {
       const local = shellWord(file.path);
+      const part = isel({ axes }, selection).length === 0 ? "" : ` -s ${pythonIndex(selection, axes).replaceAll(" ", "")}`;
       return [
         { name: "Python", text: `import tercet\n\nmessage = tercet.open(${pythonString(file.path)})[${message}]\nvalues = message[${object.object}].to_numpy()[${pythonIndex(selection, axes) || "()"}]` },
-        { name: "Extract", text: `tgm extract ${local} ${message}.${object.object} -o values.npy` },
+        { name: "Extract", text: `tgm extract ${local} ${message}.${object.object}${part} -o values.npy` },
         { name: "HTTP", text: `curl '${location.origin}${location.pathname}${path(base, { isel: isel({ axes }, selection), format: "npy" }).replaceAll("'", "%27")}' -o values.npy` },
       ];
     },

@@ -195,9 +195,11 @@ export interface ObjectRow {
   units?: string | null;
   hash?: string | null;
   state?: ChecksumState;
-  dims?: string[] | null;
+  /** The names of the axes, and the objects with their coordinates. */
+  dims?: (string | null)[];
+  coords?: ({ message: number; object: number; units: string | null } | null)[];
   descriptor?: Attributes;
-  map?: { lat: number; lon: number; lat_first: number; lat_last: number; lon_first: number; lon_last: number } | null;
+  map?: { lat: number; lon: number } | null;
 }
 
 export interface MessageRow {

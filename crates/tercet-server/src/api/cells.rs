@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 use tercet::core::num::saturating_usize;
 use tercet::core::tensor::{IndexSlice, f16};
 use tercet::core::{DType, Tensor};
+use tercet::raster;
 use tercet::tatami::logical_type::StoredValue;
 use tercet::tatami::{Column, LogicalType, Scalar, Type, Values};
 
@@ -110,6 +111,22 @@ fn logical(logical_type: LogicalType, value: &Scalar) -> Option<String> {
 
 /// The elements of a tensor at some positions, row-major. Complex numbers are pairs.
 pub(super) fn numbers(tensor: &Tensor, slices: &[(usize, IndexSlice)]) -> Result<Vec<Json>, String> {
+    Ok(positions(tensor, slices)?.into_iter().map(|at| element(tensor, at)).collect())
+}
+
+/// The bytes of the elements of a tensor at some positions, row-major. Not for bitmasks.
+pub(super) fn bytes(tensor: &Tensor, slices: &[(usize, IndexSlice)]) -> Result<Vec<u8>, String> {
+    let width = tensor.dtype().size().unwrap_or(1);
+    let positions = positions(tensor, slices)?;
+    let mut out = Vec::with_capacity(positions.len() * width);
+    for at in positions {
+        out.extend_from_slice(tensor.bytes().get(at * width..(at + 1) * width).unwrap_or_default());
+    }
+    Ok(out)
+}
+
+/// The positions of the selected elements, row-major.
+fn positions(tensor: &Tensor, slices: &[(usize, IndexSlice)]) -> Result<Vec<usize>, String> {
     let extents = tensor.shape().to_vec();
     let mut stride = tensor.shape().elements().map_or(0, saturating_usize);
     let mut chosen = vec![0usize];
@@ -120,7 +137,7 @@ pub(super) fn numbers(tensor: &Tensor, slices: &[(usize, IndexSlice)]) -> Result
             None => (0..saturating_usize(extent)).collect(),
             Some((_, slice)) => {
                 let (resolved, is_reversed) =
-                    slice.resolve(axis, extent).map_err(|error| error.to_string())?;
+                    raster::positions(slice, axis, extent).map_err(|error| error.to_string())?;
                 let range = saturating_usize(resolved.start)..saturating_usize(resolved.stop);
                 let mut positions: Vec<_> = range.step_by(saturating_usize(resolved.step)).collect();
                 if is_reversed {
@@ -134,7 +151,7 @@ pub(super) fn numbers(tensor: &Tensor, slices: &[(usize, IndexSlice)]) -> Result
         }
         chosen = chosen.iter().flat_map(|base| positions.iter().map(move |at| base + at)).collect();
     }
-    Ok(chosen.into_iter().map(|at| element(tensor, at)).collect())
+    Ok(chosen)
 }
 
 fn element(tensor: &Tensor, at: usize) -> Json {
@@ -204,6 +221,10 @@ mod tests {
             json(&[(0, slice("1")), (1, slice("::-1"))]),
             [Json::from(-4), "9223372036854775807".into()]
         );
-        assert!(numbers(&tensor, &[(0, slice("7"))]).is_err());
+        for text in ["7", "0:3", "1:1", "0:100000000000"] {
+            assert!(numbers(&tensor, &[(0, slice(text))]).is_err(), "{text}");
+        }
+        let reversed = bytes(&tensor, &[(0, slice("::-1")), (1, slice("1"))]).unwrap();
+        assert_eq!(reversed, [(-4i64).to_le_bytes(), 2i64.to_le_bytes()].concat());
     }
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tercet::core::tensor::IndexSlice;
 use tercet::plot::{self, Colormap, ImageOptions};
-use tercet::raster::{Raster, axis_standard};
+use tercet::raster::{self, Raster, axis_standard};
 use tercet::tet::{
     CoordinateValues, Coordinates, Dataset, File, IntegrityStatus, LabelSelection, Op, PositionRange, Select,
     Stats,
@@ -160,9 +160,9 @@ struct DatasetJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct MapJson {
-    lat: usize,
-    lon: usize,
+pub(super) struct MapJson {
+    pub(super) lat: usize,
+    pub(super) lon: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -439,10 +439,7 @@ fn select<'f>(call: &Call<'f>, dataset: Dataset<'f>) -> Result<Select<'f>, Failu
         let (name, selected) = split(parameter, text)?;
         let axis = dataset.axis(name)?;
         if given.contains(&axis) {
-            return Err(Failure::request(format!(
-                "axis `{}` is selected twice",
-                crate::catalog::shown(name)
-            )));
+            return Err(twice(name));
         }
         given.push(axis);
         select = if parameter == "isel" {
@@ -460,6 +457,10 @@ fn select<'f>(call: &Call<'f>, dataset: Dataset<'f>) -> Result<Select<'f>, Failu
         };
     }
     Ok(if call.params.flag("raw") { select.raw() } else { select })
+}
+
+fn twice(axis: &str) -> Failure {
+    Failure::request(format!("axis `{}` is selected twice", crate::catalog::shown(axis)))
 }
 
 fn ops(call: &Call<'_>) -> Result<Vec<Op>, Failure> {
@@ -815,14 +816,18 @@ fn range_of(stats: &Stats) -> Option<(f64, f64)> {
 fn ranges(call: &Call<'_>, dataset: &Dataset<'_>) -> Result<Vec<std::ops::Range<u64>>, Failure> {
     let grid = dataset.grid()?;
     let mut ranges: Vec<_> = grid.counts().iter().map(|&count| 0..count).collect();
+    let mut given = Vec::new();
     for text in call.params.all("isel") {
         let (name, positions) = split("isel", text)?;
         let axis = dataset.axis(name)?;
+        if given.contains(&axis) {
+            return Err(twice(name));
+        }
+        given.push(axis);
         let slice = IndexSlice::parse(&positions.replace("..", ":")).ok_or_else(|| {
             Failure::request(format!("`isel`: invalid positions `{}`", crate::catalog::shown(positions)))
         })?;
-        let (slice, _) = slice
-            .resolve(axis, dataset.shape()[axis])
+        let (slice, _) = raster::positions(&slice, axis, dataset.shape()[axis])
             .map_err(|error| Failure::request(error.to_string()))?;
         let chunk = grid.chunk_shape()[axis].max(1);
         ranges[axis] = slice.start / chunk..slice.stop.div_ceil(chunk);

@@ -8,17 +8,17 @@ use axum::http::header;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
-use tercet::core::tensor::IndexSlice;
-use tercet::core::{Progress, Span};
-use tercet::raster::Raster;
+use tercet::core::tensor::{AxisSlice, IndexSlice, SelectionError};
+use tercet::core::{DType, Progress, Selection, Span};
+use tercet::raster::{self, Raster, axis_standard};
 use tercet::tgm::precision::Candidate;
 use tercet::tgm::{
-    Entry as Metadata, File, FileChange, FollowEvent, FollowOptions, GlobalMetadata, Message, Object,
+    Entry as Metadata, File, FileChange, FollowEvent, FollowOptions, GlobalMetadata, Message, Object, Value,
 };
 use tercet::{Container, MessageFilter};
 
-use super::tet::{COLORMAP, MAX, limit, most, png_reply, raster_reply, split};
-use super::{cached, opened, wrong_format};
+use super::tet::{COLORMAP, MAX, MapJson, limit, most, png_reply, raster_reply, split};
+use super::{cached, opened, tagged, wrong_format};
 use crate::admission::Work;
 use crate::catalog::{Entry, Opened};
 use crate::endpoint::{Call, Content, Endpoint, Parameter, Run};
@@ -27,6 +27,25 @@ use crate::reply::{BYTES, EVENTS, Reply, Sink};
 
 /// The time between two looks at a growing file.
 const INTERVAL: Duration = Duration::from_millis(200);
+/// The names of objects that are coordinates of an axis.
+const COORDINATES: [&str; 16] = [
+    "lat",
+    "latitude",
+    "latitudes",
+    "lon",
+    "longitude",
+    "longitudes",
+    "lng",
+    "x",
+    "y",
+    "time",
+    "level",
+    "pressure",
+    "height",
+    "depth",
+    "frequency",
+    "step",
+];
 /// The maximum number of keys that are named as columns.
 const MAX_KEYS: usize = 16;
 
@@ -151,10 +170,22 @@ struct ObjectDetailJson {
     object: ObjectJson,
     descriptor: Json,
     hash: Option<String>,
+    /// `ok`, `unverified`, `damaged` or `unprotected`.
     state: &'static str,
     units: Option<String>,
-    dims: Option<Vec<String>>,
-    map: Option<Json>,
+    /// The names of the axes, as far as the metadata or coordinates name them.
+    dims: Vec<Option<String>>,
+    /// The objects with the coordinates of the axes.
+    coords: Vec<Option<AxisObjectJson>>,
+    /// The axes of latitudes and longitudes.
+    map: Option<MapJson>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct AxisObjectJson {
+    message: u64,
+    object: u64,
+    units: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -358,21 +389,40 @@ fn read_message(call: &Call<'_>, file: &File) -> Result<Message, Failure> {
 
 fn message(call: &Call<'_>) -> Result<Reply, Failure> {
     let (_, opened, file) = tgm(call)?;
-    cached(call, &opened.stamp, || {
+    let whole = opened.verified();
+    let known = match &whole {
+        None => "unverified",
+        Some((true, _)) => "valid",
+        Some((false, _)) => "damaged",
+    };
+    tagged(call, &format!("\"{}-{}-{known}\"", opened.stamp.version(), call.params.digest()), || {
         let message = read_message(call, &file)?;
+        let mut axes = Axes::new(&message);
+        // Coordinates that are written once are in the first or the last message.
+        for number in [0, file.message_count()?.saturating_sub(1)] {
+            // What cannot be read is shown without coordinates.
+            if number != message.number()
+                && let Ok(other) = file.message(number)
+            {
+                axes.add(&other);
+            }
+        }
         let mut objects = Vec::new();
         for object in message.objects() {
             call.work.check_deadline()?;
             let object = object?;
             let index = object.index();
+            let dims = axes.names(&message, &object);
+            let coords = axes.coordinates(&object, &dims);
             objects.push(ObjectDetailJson {
                 object: described(&message, &object),
                 descriptor: object.descriptor().to_value().to_json(),
                 hash: object.frame().hash().map(|hash| format!("{hash:016x}")),
-                state: "unverified",
+                state: state(&object, whole.as_ref()),
                 units: text_of(message.metadata(), index, "units"),
-                dims: None,
-                map: None,
+                map: Axes::map(&coords),
+                dims,
+                coords: coords.into_iter().map(|axis| axis.map(AxisCoordinates::to_json)).collect(),
             });
         }
         let span = message.span();
@@ -387,6 +437,142 @@ fn message(call: &Call<'_>) -> Result<Reply, Failure> {
     })
 }
 
+/// What is known about the checksum of an object.
+fn state(object: &Object<'_>, whole: Option<&(bool, Vec<Span>)>) -> &'static str {
+    let span = object.frame().span;
+    let is_in = |damaged: &Span| damaged.start() < span.end() && span.start() < damaged.end();
+    match whole {
+        Some((_, damaged)) if damaged.iter().any(is_in) => "damaged",
+        _ if object.frame().hash().is_none() => "unprotected",
+        Some((true, _)) => "ok",
+        _ => "unverified",
+    }
+}
+
+/// An object with one axis that has the name of coordinates.
+struct AxisCoordinates {
+    name: String,
+    size: u64,
+    message: u64,
+    object: u64,
+    units: Option<String>,
+    standard: Option<&'static str>,
+}
+
+impl AxisCoordinates {
+    fn to_json(&self) -> AxisObjectJson {
+        AxisObjectJson { message: self.message, object: self.object, units: self.units.clone() }
+    }
+}
+
+/// The coordinates of the axes of objects, and the names that the metadata gives to lengths.
+struct Axes {
+    coordinates: Vec<AxisCoordinates>,
+    /// From the key `dim_names` of the message, if it is a map.
+    lengths: Vec<(u64, String)>,
+}
+
+impl Axes {
+    fn new(message: &Message) -> Self {
+        let lengths = match message.metadata().extra.get("dim_names") {
+            Some(Value::Map(entries)) => entries
+                .iter()
+                .filter_map(|(length, name)| {
+                    let length = match length {
+                        Value::Integer(length) => u64::try_from(*length).ok(),
+                        other => other.as_text()?.parse().ok(),
+                    };
+                    Some((length?, name.as_text()?.to_owned()))
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        let mut axes = Self { coordinates: Vec::new(), lengths };
+        axes.add(message);
+        axes
+    }
+
+    /// Adds the coordinates of a message, unless there are others with the same name.
+    fn add(&mut self, message: &Message) {
+        for object in message.objects().flatten() {
+            let &[size] = &object.descriptor().shape[..] else { continue };
+            let Some(name) = text_of(message.metadata(), object.index(), "name") else { continue };
+            let is_new = !self.coordinates.iter().any(|known| known.name == name);
+            if !is_new || !COORDINATES.contains(&name.to_lowercase().as_str()) {
+                continue;
+            }
+            let units = text_of(message.metadata(), object.index(), "units");
+            let standard = axis_standard(&name, units.as_deref(), false);
+            let (message, object) = (message.number(), object.index());
+            self.coordinates.push(AxisCoordinates { name, size, message, object, units, standard });
+        }
+    }
+
+    /// The names of the axes of an object: those of its metadata, or else those of coordinates and lengths that fit one axis only.
+    fn names(&self, message: &Message, object: &Object<'_>) -> Vec<Option<String>> {
+        let shape = &object.descriptor().shape;
+        let own = |key: &str| {
+            let names = message.metadata().get_for_objects(&[object.index()], key)?.as_array()?;
+            (names.len() == shape.len()).then(|| names.iter().map(|name| name.as_text().map(str::to_owned)))
+        };
+        let given = ["tercet.dims", "dims", "dim_names", "dimensions"].into_iter().find_map(own);
+        if let Some(names) = given {
+            return names.map(|name| name.filter(|name| !name.is_empty())).collect();
+        }
+        let name = text_of(message.metadata(), object.index(), "name");
+        let is_own =
+            |known: &&AxisCoordinates| shape[..] == [known.size] && Some(&known.name) == name.as_ref();
+        if let Some(known) = self.coordinates.iter().find(is_own) {
+            return vec![Some(known.name.clone())];
+        }
+        let mut names: Vec<Option<String>> = vec![None; shape.len()];
+        let find = |standard| self.coordinates.iter().find(|known| known.standard == Some(standard));
+        if let (Some(lat), Some(lon), [.., rows, columns]) = (find("lat"), find("lon"), &shape[..])
+            && [lat.size, lon.size] == [*rows, *columns]
+        {
+            names[shape.len() - 2] = Some(lat.name.clone());
+            names[shape.len() - 1] = Some(lon.name.clone());
+        }
+        for (axis, size) in shape.iter().enumerate() {
+            let is_one_axis = shape.iter().filter(|other| *other == size).count() == 1;
+            let coordinates = self.coordinates.iter().map(|known| (known.size, &known.name));
+            let lengths = self.lengths.iter().map(|(length, name)| (*length, name));
+            let fitting: Vec<&String> = coordinates
+                .chain(lengths)
+                .filter(|(length, _)| length == size)
+                .map(|(_, name)| name)
+                .collect();
+            if let (None, true, [first, rest @ ..]) = (&names[axis], is_one_axis, &fitting[..])
+                && rest.iter().all(|other| other == first)
+            {
+                names[axis] = Some((*first).clone());
+            }
+        }
+        names
+    }
+
+    /// The coordinates of each axis. Those of an object are not its own.
+    fn coordinates(&self, object: &Object<'_>, names: &[Option<String>]) -> Vec<Option<&AxisCoordinates>> {
+        let shape = &object.descriptor().shape;
+        if shape.len() < 2 {
+            return vec![None; shape.len()];
+        }
+        let find = |(name, size): (&Option<String>, &u64)| {
+            let name = name.as_ref()?;
+            self.coordinates.iter().find(|known| known.name == *name && known.size == *size)
+        };
+        names.iter().zip(shape).map(find).collect()
+    }
+
+    /// The axes of latitudes and longitudes, if both have coordinates.
+    fn map(coordinates: &[Option<&AxisCoordinates>]) -> Option<MapJson> {
+        let of = |standard| {
+            coordinates.iter().position(|known| known.is_some_and(|known| known.standard == Some(standard)))
+        };
+        of("lat").zip(of("lon")).map(|(lat, lon)| MapJson { lat, lon })
+    }
+}
+
 fn values(call: &Call<'_>) -> Result<Reply, Failure> {
     let (_, opened, file) = tgm(call)?;
     cached(call, &opened.stamp, || {
@@ -397,58 +583,124 @@ fn values(call: &Call<'_>) -> Result<Reply, Failure> {
             return Err(Failure::not_found(format!("no object {index}: the message has {count} objects")));
         }
         let object = message.object(index)?;
-        let mut slices = Vec::new();
-        for text in call.params.all("isel") {
-            let (axis, positions) = split("isel", text)?;
-            let slice = IndexSlice::parse(&positions.replace("..", ":"));
-            let (Ok(axis), Some(slice)) = (axis.parse::<usize>(), slice) else {
-                let message = format!("`isel`: invalid selection `{}`", crate::catalog::shown(text));
-                return Err(Failure::request(message).with_hint("axes have numbers: `0=5`, `1=0..24`"));
-            };
-            slices.push((axis, slice));
-        }
+        let slices = slices(call)?;
+        let chosen = Chosen::new(&slices, &object.descriptor().shape)?;
+        let format = call.params.get("format").unwrap_or("json");
+        let is_raster = matches!(format, "f32" | "png");
+        let kept = chosen.kept_extents();
+        let most = if is_raster { most(call, kept.len())? } else { vec![u64::MAX; kept.len()] };
+        let extents: Vec<u64> = kept.iter().zip(&most).map(|(extent, most)| *extent.min(most)).collect();
+        limit(call, &extents)?;
         call.work.check_deadline()?;
-        let tensor = object.decode()?;
+        // Bits cannot be selected by axis.
+        let selection = chosen.selection.as_ref().filter(|_| object.descriptor().dtype != DType::Bitmask);
+        let (tensor, slices) = match selection {
+            Some(selection) => (object.decode_selection(selection)?.array, chosen.rest()),
+            None => (object.decode()?, slices),
+        };
         call.work.check_deadline()?;
         let name = text_of(message.metadata(), index, "name");
         let units = text_of(message.metadata(), index, "units");
-        let format = call.params.get("format").unwrap_or("json");
-        if matches!(format, "f32" | "png") {
-            let rank = tensor
-                .shape()
-                .len()
-                .saturating_sub(slices.iter().filter(|(_, slice)| slice.is_single).count());
-            let raster =
-                Raster::from_tensor(&tensor, &slices, &most(call, rank)?).map_err(Failure::request)?;
-            limit(call, &raster.shape)?;
+        if is_raster {
+            let raster = Raster::from_tensor(&tensor, &slices, &most).map_err(Failure::request)?;
             return match format {
                 "png" => png_reply(call, &raster),
                 _ => raster_reply(call, &raster, name.as_deref().unwrap_or("object"), units),
             };
         }
         if format == "npy" {
-            if !slices.is_empty() {
-                return Err(Failure::request("`npy` has the whole object; `isel` does not apply"));
-            }
-            let header = tercet::convert::npy::header(tensor.dtype(), tensor.shape());
+            let header = tercet::convert::npy::header(tensor.dtype(), &kept);
             let Some(mut bytes) = header else {
                 return Err(Failure::request(format!("{} is not supported by NumPy", tensor.dtype())));
             };
-            bytes.extend_from_slice(tensor.bytes());
+            if slices.is_empty() {
+                bytes.extend_from_slice(tensor.bytes());
+            } else {
+                bytes.extend(super::cells::bytes(&tensor, &slices).map_err(Failure::request)?);
+            }
             return Ok(Reply::bytes(BYTES, bytes));
         }
-        let raster = Raster::from_tensor(&tensor, &slices, &[]).map_err(Failure::request)?;
-        limit(call, &raster.shape)?;
         let exact = super::cells::numbers(&tensor, &slices).map_err(Failure::request)?;
         Ok(Reply::json(&ValuesJson {
             name,
-            dims: raster.dims,
-            values: nested(&raster.shape, &exact),
-            shape: raster.shape,
+            dims: chosen.kept().map(|axis| axis.to_string()).collect(),
+            values: nested(&kept, &exact),
+            shape: kept,
             dtype: tensor.dtype().name(),
             units,
         }))
     })
+}
+
+/// The slices of `isel`, by axis.
+fn slices(call: &Call<'_>) -> Result<Vec<(usize, IndexSlice)>, Failure> {
+    let mut slices: Vec<(usize, IndexSlice)> = Vec::new();
+    for text in call.params.all("isel") {
+        let (axis, positions) = split("isel", text)?;
+        let slice = IndexSlice::parse(&positions.replace("..", ":"));
+        let (Ok(axis), Some(slice)) = (axis.parse::<usize>(), slice) else {
+            let message = format!("`isel`: invalid selection `{}`", crate::catalog::shown(text));
+            return Err(Failure::request(message).with_hint("axes have numbers: `0=5`, `1=0..24`"));
+        };
+        if slices.iter().any(|(other, _)| *other == axis) {
+            return Err(Failure::request(format!("axis {axis} is selected twice")));
+        }
+        slices.push((axis, slice));
+    }
+    Ok(slices)
+}
+
+/// The selected part of an object.
+struct Chosen {
+    /// The selected positions, in ascending order.
+    axes: Vec<AxisSlice>,
+    /// The same; `None` if it is the whole object or empty.
+    selection: Option<Selection>,
+    /// Axes in descending order.
+    reversed: Vec<usize>,
+    /// Axes of which one position is selected; they are no dimensions of the result.
+    single: Vec<usize>,
+}
+
+impl Chosen {
+    fn new(slices: &[(usize, IndexSlice)], shape: &[u64]) -> Result<Self, Failure> {
+        let invalid = |error: SelectionError| Failure::request(error.to_string());
+        let mut axes: Vec<AxisSlice> = shape.iter().map(|&extent| AxisSlice::full(extent)).collect();
+        let (mut reversed, mut single) = (Vec::new(), Vec::new());
+        for (axis, slice) in slices {
+            let (Some(chosen), Some(&extent)) = (axes.get_mut(*axis), shape.get(*axis)) else {
+                return Err(Failure::request(format!("there is no axis {axis}")));
+            };
+            let (resolved, is_reversed) = raster::positions(slice, *axis, extent).map_err(invalid)?;
+            *chosen = resolved;
+            if is_reversed {
+                reversed.push(*axis);
+            }
+            if slice.is_single {
+                single.push(*axis);
+            }
+        }
+        let selection = Selection::new(axes.clone(), shape).ok();
+        let selection = selection.filter(|selection| !selection.is_full(shape));
+        Ok(Self { axes, selection, reversed, single })
+    }
+
+    /// The axes of the result.
+    fn kept(&self) -> impl Iterator<Item = usize> {
+        (0..self.axes.len()).filter(|axis| !self.single.contains(axis))
+    }
+
+    /// The extents of the result.
+    fn kept_extents(&self) -> Vec<u64> {
+        self.kept().map(|axis| self.axes[axis].count()).collect()
+    }
+
+    /// The slices of the selected part that reverse its axes and drop single positions.
+    fn rest(&self) -> Vec<(usize, IndexSlice)> {
+        let reverse = self.reversed.iter().map(|&axis| (axis, IndexSlice { step: -1, ..IndexSlice::FULL }));
+        let first = IndexSlice { start: Some(0), is_single: true, ..IndexSlice::FULL };
+        reverse.chain(self.single.iter().map(|&axis| (axis, first))).collect()
+    }
 }
 
 /// Nested lists of values.

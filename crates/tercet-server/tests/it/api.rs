@@ -1,9 +1,13 @@
 //! The endpoints of arrays, messages, tables and search.
 
 use serde_json::{Value, json};
+use tercet::core::DType;
+use tercet::tatami::search::FieldValue;
+use tercet::tatami::{Column, Field, Scalar, Schema, Type, Values};
+use tercet::{tatami, tgm};
 use tercet_server::Options;
 
-use crate::support::{Served, sample};
+use crate::support::{Served, documents, documents_with, sample};
 
 #[tokio::test]
 async fn the_list_says_what_there_is() {
@@ -181,12 +185,102 @@ async fn messages_are_listed_filtered_and_read() {
     let floats = served.get(&format!("/api/tgm/{id}/2/0?format=f32&isel=0=0")).await;
     assert_eq!(floats.body, [20.0f32, 21.0, 22.0].map(f32::to_le_bytes).concat());
     assert!(served.get(&format!("/api/tgm/{id}/2/0?format=npy")).await.body.starts_with(b"\x93NUMPY"));
+    // The selection applies to every format; `npy` has the shape of what is selected.
+    for (query, shape, values) in [
+        ("isel=1=1..3", "(2, 2)", &[21.0f32, 22.0, 24.0, 25.0][..]),
+        ("isel=0=1", "(3,)", &[23.0, 24.0, 25.0]),
+        ("isel=0=::-1&isel=1=0", "(2,)", &[23.0, 20.0]),
+    ] {
+        let npy = served.get(&format!("/api/tgm/{id}/2/0?format=npy&{query}")).await;
+        let header = String::from_utf8_lossy(&npy.body[..128]).into_owned();
+        assert!(header.contains(&format!("'shape': {shape}")), "{query}: {header}");
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert_eq!(npy.body[128..], bytes, "{query}");
+        let floats = served.get(&format!("/api/tgm/{id}/2/0?format=f32&{query}")).await;
+        assert_eq!(floats.body, bytes, "{query}");
+    }
     assert!(served.get(&format!("/api/tgm/{id}/2/0?format=png")).await.body.starts_with(b"\x89PNG"));
     for path in ["3", "x", "0/1", "99999999999999999999"] {
         assert_eq!(served.get(&format!("/api/tgm/{id}/{path}")).await.status.as_u16(), 404, "{path}");
     }
     let wrong = served.get(&format!("/api/tgm/{id}?where=step+%3D%3D%3D+1")).await;
     assert_eq!((wrong.status.as_u16(), &wrong.json()["at"]["parameter"]), (400, &json!("where")));
+}
+
+#[tokio::test]
+async fn objects_have_axes_and_coordinates() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("grid.tgm");
+    let object = |name: &str, units: &str, shape: &[u64]| {
+        let mut entry = tgm::Entry::default();
+        entry.insert("name".into(), name.into());
+        entry.insert("units".into(), units.into());
+        let len: u64 = shape.iter().product();
+        let payload: Vec<u8> = (0..len).flat_map(|n| (n as f32).to_le_bytes()).collect();
+        (entry, tgm::DataObjectDescriptor::new(DType::F32, shape.to_vec()), payload)
+    };
+    let mut writer = tgm::Writer::create(&path, tgm::WriterOptions::new()).unwrap();
+    let mut write = |objects: Vec<(tgm::Entry, tgm::DataObjectDescriptor, Vec<u8>)>,
+                     extra: &[(&str, tgm::Value)]| {
+        let mut metadata = tgm::GlobalMetadata::default();
+        metadata.extra.extend(extra.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+        metadata.base.extend(objects.iter().map(|(entry, ..)| entry.clone()));
+        let parts: Vec<_> =
+            objects.iter().map(|(_, descriptor, payload)| (descriptor, &payload[..])).collect();
+        writer.message(&metadata, &parts, &tgm::EncodeOptions::new()).unwrap();
+    };
+    let (lat, lon) = (object("lat", "degrees_north", &[2]), object("longitude", "degrees_east", &[3]));
+    write(vec![lat, lon, object("t", "K", &[2, 3])], &[]);
+    let mut named = object("p", "Pa", &[4, 3]);
+    named.0.insert("dim_names".into(), tgm::Value::Array(vec!["level".into(), "longitude".into()]));
+    let lengths = tgm::Value::Map(vec![("7".into(), "band".into())]);
+    let square = object("q", "1", &[2, 2]);
+    write(
+        vec![object("t", "K", &[7, 2, 3]), named, square, object("s", "1", &[5])],
+        &[("dim_names", lengths)],
+    );
+    writer.finish().unwrap();
+    let served = Served::new(directory.path());
+    let id = served.id("grid.tgm").await;
+    let first = served.json(&format!("/api/tgm/{id}/0")).await;
+    let (lat, t) = (&first["objects"][0], &first["objects"][2]);
+    assert_eq!((&lat["dims"], &lat["coords"], &lat["map"]), (&json!(["lat"]), &json!([null]), &Value::Null));
+    assert_eq!((&t["dims"], &t["map"]), (&json!(["lat", "longitude"]), &json!({ "lat": 0, "lon": 1 })));
+    let coords = |message: u64, object: u64, units: &str| json!({ "message": message, "object": object, "units": units });
+    assert_eq!(t["coords"], json!([coords(0, 0, "degrees_north"), coords(0, 1, "degrees_east")]));
+    assert_eq!(t["state"], "unverified");
+    // Coordinates of the first message are those of the others, too.
+    let second = served.json(&format!("/api/tgm/{id}/1")).await;
+    let dims: Vec<_> = second["objects"].as_array().unwrap().iter().map(|object| &object["dims"]).collect();
+    let expected = [
+        json!(["band", "lat", "longitude"]),
+        json!(["level", "longitude"]),
+        json!([null, null]),
+        json!([null]),
+    ];
+    assert_eq!(dims, expected.iter().collect::<Vec<_>>());
+    assert_eq!(second["objects"][0]["map"], json!({ "lat": 1, "lon": 2 }));
+    let p = &second["objects"][1];
+    assert_eq!((&p["coords"], &p["map"]), (&json!([null, coords(0, 1, "degrees_east")]), &Value::Null));
+    // After a verification the state is known, also to a client that has the message.
+    let before = served.get(&format!("/api/tgm/{id}/1")).await;
+    served.json(&format!("/api/files/{id}/verify")).await;
+    let tag = before.header("etag").to_owned();
+    let after = served.send("GET", &format!("/api/tgm/{id}/1"), &[("if-none-match", &tag)]).await;
+    assert_eq!((after.status.as_u16(), &after.json()["objects"][0]["state"]), (200, &json!("ok")));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let payload = tgm::File::open(&path).unwrap().message(1).unwrap().object(1).unwrap().payload_span();
+    let at = payload.start() as usize;
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    served.state.rescan();
+    let report = served.json(&format!("/api/files/{id}/verify")).await;
+    assert_eq!(report["report"]["ok"], false);
+    let damaged = served.json(&format!("/api/tgm/{id}/1")).await;
+    let states: Vec<_> =
+        damaged["objects"].as_array().unwrap().iter().map(|object| &object["state"]).collect();
+    assert_eq!(states.iter().filter(|state| **state == "damaged").count(), 1, "{states:?}");
+    assert!(states.iter().all(|state| **state != "ok"), "{states:?}");
 }
 
 #[tokio::test]
@@ -227,6 +321,60 @@ async fn tables_have_rows_and_statistics() {
     assert_eq!(body["hint"], "did you mean `people`?");
     assert_eq!(served.get(&format!("/api/tatami/{id}/columns/other")).await.status.as_u16(), 404);
     assert_eq!(served.get(&format!("/api/tet/{id}")).await.status.as_u16(), 409);
+}
+
+#[tokio::test]
+async fn histograms_of_many_numbers_count_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let schema = Schema::new(vec![Field::new("n", Type::Int64)]).unwrap();
+    let path = directory.path().join("many.tatami");
+    let mut writer = tatami::Writer::create(path, schema, tatami::WriterOptions::new()).unwrap();
+    writer.append(&[Column::new(Values::Int64((0..100_000).collect()))]).unwrap();
+    writer.finish().unwrap();
+    let served = Served::new(directory.path());
+    let id = served.id("many.tatami").await;
+    let found = served.json(&format!("/api/tatami/{id}/columns/n?where=n%3E%3D20000")).await;
+    let counts = found["histogram"]["counts"].as_array().unwrap();
+    let sum: u64 = counts.iter().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!((sum, &found["histogram"]["edges"][0]), (80_000, &json!(20000.0)));
+    assert!(counts.iter().all(|count| (3_999..=4_001).contains(&count.as_u64().unwrap())), "{counts:?}");
+}
+
+#[tokio::test]
+async fn facets_that_cannot_be_counted_are_notes() {
+    let directory = tempfile::tempdir().unwrap();
+    let field = |name: &str, kind: Type| Field::new(name, kind).with_nulls();
+    let path = |name: &str| directory.path().join(name);
+    let text = |text: &str| FieldValue::from(Scalar::Bytes(text.as_bytes().to_vec()));
+    documents_with(
+        &path("a.tatami"),
+        vec![field("lang", Type::String), field("year", Type::String)],
+        &[text("en"), text("2026")],
+    );
+    documents_with(
+        &path("b.tatami"),
+        vec![field("lang", Type::String), field("year", Type::Int64)],
+        &[text("de"), Scalar::Int64(2026).into()],
+    );
+    documents(&path("c.tatami"), &[("c", "C", "memory")]);
+    let served = Served::new(directory.path());
+    // Only what every search can count is offered.
+    let info = served.json("/api/info").await;
+    assert_eq!(info["search"]["facets"], json!(["lang"]));
+    assert_eq!(info["search"]["sorts"], json!(["score", "title", "url", "norm_body", "lang"]));
+    let found = served.json("/api/search?q=memory&facets=lang,year").await;
+    assert_eq!((&found["matches"], found["facets"].as_array().unwrap().len()), (&json!(3), 1));
+    let lang = &found["facets"][0];
+    assert_eq!((&lang["field"], &lang["missing"]), (&json!("lang"), &json!(1)));
+    assert_eq!(found["notes"], json!(["column `year` has different types, so its values are not counted"]));
+    // Of the chosen files none may have a column that the page asks for.
+    let plain = served.id("c.tatami").await;
+    let found = served.json(&format!("/api/search?q=memory&facets=lang&in={plain}")).await;
+    assert_eq!((&found["matches"], &found["facets"]), (&json!(1), &json!([])));
+    assert_eq!(found["notes"], json!(["no searched file has the column `lang`"]));
+    let sorted = served.json("/api/search?q=memory&sort=-title").await;
+    assert_eq!(sorted["results"][0]["title"], "Title");
+    assert_eq!(served.get("/api/search?q=memory&facets=langs").await.status.as_u16(), 400);
 }
 
 #[tokio::test]

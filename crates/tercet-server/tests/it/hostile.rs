@@ -101,6 +101,16 @@ async fn wrong_parameters_are_errors_and_never_ignored() {
         format!("/api/tatami/{table}/rows?where={long}"),
         format!("/api/tgm/{tgm}/0/0?isel=7=0"),
         format!("/api/tgm/{tgm}/0/0?isel=lat=0"),
+        format!("/api/tgm/{tgm}/0/0?isel=1=0..4"),
+        format!("/api/tgm/{tgm}/0/0?isel=1=0..4&format=f32"),
+        format!("/api/tgm/{tgm}/0/0?isel=1=0..4&format=npy"),
+        format!("/api/tgm/{tgm}/0/0?isel=1=2..1"),
+        format!("/api/tgm/{tgm}/0/0?isel=0=0..100000000000"),
+        format!("/api/tgm/{tgm}/0/0?isel=0=0&isel=0=1"),
+        format!("/api/tet/{tet}/t2m/chunks?isel=time=0..1000"),
+        format!("/api/tet/{tet}/t2m/chunks?isel=time=2..1"),
+        format!("/api/tet/{tet}/t2m/chunks?isel=time=1..1"),
+        format!("/api/tet/{tet}/t2m/chunks?isel=time=0&isel=time=1"),
         "/api/search".to_owned(),
         "/api/search?q=a&limit=101".to_owned(),
         "/api/search?q=a&offset=10000".to_owned(),
@@ -122,22 +132,29 @@ async fn wrong_parameters_are_errors_and_never_ignored() {
 async fn results_have_limits() {
     let directory = sample();
     let mut options = Options::new();
-    options.max_values = 10;
+    options.max_values = 5;
     options.max_rows = 5;
     let served = Served::with(directory.path(), options);
     let (tet, table) = (served.id("data/weather.tet").await, served.id("cities.tatami").await);
+    let tgm = served.id("data/run.tgm").await;
     for path in [
         format!("/api/tet/{tet}/t2m"),
         format!("/api/tet/{tet}/t2m?format=npy"),
         format!("/api/tet/{tet}/t2m?isel=time=0&format=f32"),
         format!("/api/tatami/{table}/rows?limit=6"),
+        format!("/api/tgm/{tgm}/0/0"),
+        format!("/api/tgm/{tgm}/0/0?format=npy"),
+        format!("/api/tgm/{tgm}/0/0?format=f32"),
     ] {
         assert_eq!(served.get(&path).await.status.as_u16(), 400, "{path}");
     }
-    assert_eq!(
-        served.get(&format!("/api/tet/{tet}/t2m?isel=time=0&format=f32&max=3")).await.status.as_u16(),
-        200
-    );
+    for path in [
+        format!("/api/tet/{tet}/t2m?isel=time=0&format=f32&max=2"),
+        format!("/api/tgm/{tgm}/0/0?isel=1=0..2"),
+        format!("/api/tgm/{tgm}/0/0?format=f32&max=2"),
+    ] {
+        assert_eq!(served.get(&path).await.status.as_u16(), 200, "{path}");
+    }
 }
 
 #[tokio::test]
