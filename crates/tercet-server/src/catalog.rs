@@ -136,6 +136,15 @@ impl Catalog {
         Ok((Arc::new(source), stamp))
     }
 
+    /// Opens a `.tgm` file, as it is now, apart from the files that stay open.
+    pub(crate) fn message_file(&self, entry: &Entry) -> Result<tercet::tgm::File, Failure> {
+        let (source, _) = self.raw(entry)?;
+        match Container::from_source(source, read_options())? {
+            Container::Tgm(file) => Ok(file),
+            _ => Err(Failure::wrong_format(format!("{} is not a .tgm file", shown(&entry.path)))),
+        }
+    }
+
     /// Opens a collection, as it is now.
     pub(crate) fn collection(&self, entry: &Entry) -> Result<Collection, Failure> {
         let collection = Collection::open_with(self.root.path().join(&entry.real), read_options().into())?;

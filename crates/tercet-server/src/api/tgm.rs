@@ -773,7 +773,15 @@ fn follow(call: &Call<'_>) -> Result<Reply, Failure> {
                 FollowEvent::Message(message) => {
                     total = total.max(message.number + 1);
                     if open.as_ref().is_none_or(|file| file.len() < message.span.end()) {
-                        open = File::open(path.as_path()).ok();
+                        // Not by its path, which may lead out of the directory by now.
+                        match root.catalog.message_file(&entry) {
+                            Ok(file) => open = Some(file),
+                            Err(failure) => {
+                                let problem = root.catalog.without_root(&failure.message);
+                                let _ = sink.event("error", None, &serde_json::json!({ "error": problem }));
+                                return;
+                            }
+                        }
                     }
                     let known = open.as_ref().filter(|file| {
                         file.message_span(message.number).is_ok_and(|span| span == message.span)

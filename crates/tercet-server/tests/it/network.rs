@@ -193,6 +193,35 @@ fn a_growing_file_is_followed_and_the_end_is_graceful() {
     assert!(TcpStream::connect(running.address).is_err());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_followed_file_that_becomes_a_link_is_not_followed_out_of_the_directory() {
+    let directory = sample();
+    let outside = tempfile::tempdir().unwrap();
+    let (path, secret) = (directory.path().join("data/run.tgm"), outside.path().join("secret.tgm"));
+    crate::support::messages(&secret, 70..79);
+    let running = Running::new(directory.path(), Options::new());
+    let list = running.get("/api/files?format=tgm");
+    let id = list.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let mut stream = running.connect();
+    let request =
+        format!("GET /api/tgm/{id}/follow HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut seen = String::new();
+    let mut buffer = [0; 4096];
+    while !seen.contains("caught_up") {
+        let n = stream.read(&mut buffer).unwrap();
+        assert!(n > 0, "{seen}");
+        seen.push_str(&String::from_utf8_lossy(&buffer[..n]));
+    }
+    let link = directory.path().join("data/.link");
+    std::os::unix::fs::symlink(&secret, &link).unwrap();
+    std::fs::rename(&link, &path).unwrap();
+    stream.read_to_string(&mut seen).unwrap();
+    assert!(seen.contains("event: error") && !seen.contains("\"step\":7"), "{seen}");
+    assert!(!seen.contains(outside.path().to_str().unwrap()), "{seen}");
+}
+
 #[test]
 fn verification_reports_its_progress() {
     let directory = sample();
