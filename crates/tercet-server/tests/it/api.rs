@@ -417,13 +417,17 @@ async fn documents_are_found_and_marked() {
 #[tokio::test]
 async fn concurrent_answers_equal_single_ones() {
     let directory = sample();
+    let lang = Field::new("lang", Type::String).with_nulls();
+    let value = FieldValue::from(Scalar::Bytes(b"en".to_vec()));
+    documents_with(&directory.path().join("more.tatami"), vec![lang], &[value]);
     let served = Served::with(directory.path(), Options::new().with_cache(1).with_max_in_flight(1000));
     let (tet, table) = (served.id("data/weather.tet").await, served.id("cities.tatami").await);
     let paths: Vec<String> = (0..40)
-        .map(|n| match n % 4 {
+        .map(|n| match n % 5 {
             0 => format!("/api/tet/{tet}/t2m?isel=time={}&format=f32", n % 3),
             1 => format!("/api/tatami/{table}/rows?offset={}&columns=name", n * 7),
             2 => "/search?q=memory+safety&k=3".to_owned(),
+            3 => format!("/api/search?q=memory&facets=lang&sort=-title&offset={}", n % 2),
             _ => format!("/doc/{}?q=memory", ["a", "b", "c"][n % 3]),
         })
         .collect();
@@ -432,12 +436,15 @@ async fn concurrent_answers_equal_single_ones() {
         let mut json: Value = serde_json::from_slice(&body).unwrap_or_else(|_| json!(body));
         if let Some(json) = json.as_object_mut() {
             json.remove("took_ms");
+            json.remove("timing");
         }
         json
     };
     let mut single = Vec::new();
     for path in &paths {
-        single.push(stable(served.get(path).await.body));
+        let answer = served.get(path).await;
+        assert_eq!(answer.status.as_u16(), 200, "{path}");
+        single.push(stable(answer.body));
     }
     let served = std::sync::Arc::new(served);
     let tasks: Vec<_> = paths
