@@ -143,7 +143,7 @@ impl Files {
                 let rows = table::count(&self.table(item)?, filter, progress)?;
                 Ok(Reply::Count { filter: filter.clone(), rows })
             }
-            Job::Search { item, query } => Ok(Reply::Found(self.search(item, query)?)),
+            Job::Search { item, query } => Ok(Reply::Found(self.search(item, query, progress)?)),
             Job::Document { item, segment, document, query } => {
                 Ok(Reply::Document(self.document(item, *segment, *document, query)?))
             }

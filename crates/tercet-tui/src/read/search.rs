@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet::Format;
+use tercet::core::Progress;
 use tercet::core::num::grouped;
 use tercet::tatami::search::{Query, SearchRequest, Searcher, Segment};
 use tercet::tatami::{File, ReadOptions};
 
-use super::{Files, OrMessage as _, lock, shown, stamp};
+use super::{Files, OrMessage as _, check, lock, shown, stamp};
 use crate::text::{Piece, counted, marked, marked_lines, safe};
 use crate::tree::Item;
 use crate::views::{Found, HitLine};
@@ -22,11 +23,13 @@ const MAX_TEXT: usize = 1 << 18;
 
 impl Files {
     /// Hits with excerpts. An empty query finds all documents.
-    pub(super) fn search(&self, item: &Item, query: &str) -> Result<Found, String> {
+    pub(super) fn search(&self, item: &Item, query: &str, progress: &dyn Progress) -> Result<Found, String> {
         let searcher = self.searcher(item)?;
         let query = Query::parse(if query.trim().is_empty() { "*" } else { query }).or_message()?;
         let request = SearchRequest::new(query.dedup_terms()).with_limit(HITS).with_snippet_bytes(SNIPPET);
-        let found = searcher.search(&request).or_message()?;
+        let found = searcher.search_with(&request, progress).or_message();
+        check(progress)?;
+        let found = found?;
         let hits = found.hits.iter().map(|hit| {
             let stored = &hit.stored;
             let titles = [&stored.title, &stored.url, &stored.doc_id];
