@@ -92,6 +92,8 @@ pub(super) fn interop(context: &Context) -> Report {
     let script = "interop/grib_arrays_check.py";
     python_with_our_command(context, &mut report, "interop GRIB", script, "tercet");
     python_with_our_command(context, &mut report, "interop server", "interop/server_check.py", "tercet");
+    let script = "interop/terminal_check.py";
+    python_with_our_command(context, &mut report, "interop terminal browser", script, "tercet");
     queries(context, &mut report, QUERIES, Some(QUERY_SEED));
     report
 }
