@@ -64,6 +64,17 @@ const pixels = (page, selector) => page.evaluate((css) => document.querySelector
 const fragment = (page) => page.evaluate(() => location.hash);
 const text = (page, selector) => page.locator(selector).first().innerText();
 
+/** Moves the focus with Tab until it is on an element, as a keyboard user does. */
+async function tabTo(page, selector) {
+  for (let i = 0; i < 200; i++) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate((css) => document.activeElement?.matches(css) ?? false, selector)) {
+      return;
+    }
+  }
+  assert.fail(`Tab does not reach ${selector}`);
+}
+
 export const tests = [
   [
     "first paint within a second, without layout jumps",
@@ -182,8 +193,7 @@ export const tests = [
     "no key is lost, however it falls between frames",
     {},
     async (page, { open }) => {
-      // No document has the term: the box is there, results are not.
-      await open("#/search?q=m", ".empty");
+      await open("#/search?q=m", ".suggestions .chip");
       // One input event a task: renders happen in between, deferred effects only now and then.
       const typed = "emory safety, part 12 of the guide";
       await page.evaluate(async (letters) => {
@@ -213,21 +223,102 @@ export const tests = [
     "search filters by facet",
     {},
     async (page, { open, json }) => {
-      const { search } = await json("api/info");
-      await open("#/search?q=memory", ".result");
-      if ((search.facets ?? []).length > 0) {
-        await page.waitForSelector(".facet-value input");
-        const label = await text(page, ".facet-value .facet-count");
-        await page.check(".facet-value input >> nth=0");
-        await page.waitForSelector(".filter-chips .chip");
-        await page.waitForFunction((count) => document.querySelector(".results-count")?.textContent?.startsWith(count), `${label} match`);
-        await page.click(".filter-chips .chip");
+      const all = await json("api/search?q=turtle");
+      await open("#/search?q=turtle", ".result");
+      const file = page.locator(".facet-value").filter({ hasText: "shop.tatami" });
+      const label = await file.locator(".facet-count").innerText();
+      await file.locator("input").check();
+      await page.waitForSelector(".filter-chips .chip");
+      await page.waitForFunction((count) => document.querySelector(".results-count")?.textContent?.startsWith(count), `${label} match`);
+      // A value of a column, in this file.
+      const kind = page.locator(".facet-value").filter({ hasText: "toy" });
+      await kind.locator("input").check();
+      await page.waitForFunction(() => document.querySelector(".results-count")?.textContent?.startsWith("4 match"));
+      while ((await page.locator(".filter-chips .chip").count()) > 0) {
+        const chips = await page.locator(".filter-chips .chip").count();
+        await page.click(".filter-chips .chip >> nth=0");
+        await page.waitForFunction((before) => document.querySelectorAll(".filter-chips .chip").length < before, chips);
       }
+      await page.waitForFunction((count) => document.querySelector(".results-count")?.textContent?.startsWith(count), `${all.matches} match`);
       await page.fill("#search-where", "norm_body < 0");
       await page.press("#search-where", "Enter");
       await page.waitForSelector(".empty");
       await page.click("text=Clear filters");
       await page.waitForSelector(".result");
+    },
+  ],
+  [
+    "arrays by keyboard only",
+    {},
+    async (page, { open, id }) => {
+      const file = id("demo/weather.tet");
+      await open("#/files", ".file-table");
+      await tabTo(page, `.file-table a[href*="${file}"]`);
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(".dataset-link");
+      await tabTo(page, `.dataset-link[href*="t2m"]`);
+      await page.keyboard.press("Enter");
+      await page.waitForFunction(() => /^min/.test(document.querySelector(".readout")?.textContent ?? ""));
+      await tabTo(page, ".field input[type=range]");
+      await page.keyboard.press("ArrowRight");
+      await page.waitForFunction(() => /[?&]at=0(:|%3A)1/.test(location.hash));
+      await tabTo(page, ".plot-canvas");
+      await page.keyboard.press("ArrowRight");
+      await page.waitForFunction(() => /\[1, \d+, \d+\]/.test(document.querySelector(".readout")?.textContent ?? ""));
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(".u-over");
+      await page.keyboard.press("+");
+      await page.waitForFunction(() => location.hash.includes("zoom="));
+      await page.keyboard.press("0");
+      await page.waitForFunction(() => !location.hash.includes("zoom="));
+      await tabTo(page, "a[href*='part=chunks']");
+      await page.keyboard.press("Enter");
+      await tabTo(page, ".chunk-frame canvas");
+      await page.keyboard.press("ArrowRight");
+      await page.waitForSelector(".chunk-detail");
+    },
+  ],
+  [
+    "messages by keyboard only",
+    {},
+    async (page, { open, id }) => {
+      await open(`#/file/${id("demo/forecast.tgm")}`, ".message-table tbody tr");
+      await tabTo(page, ".where-box input");
+      await page.keyboard.type("mars.step >= 12");
+      await page.keyboard.press("Enter");
+      await page.waitForFunction(() => /^6 of/.test(document.querySelector(".list-count")?.textContent ?? ""));
+      await tabTo(page, ".message-table a");
+      await page.keyboard.press("ArrowDown");
+      await page.waitForFunction(() => /Message 7/.test(document.querySelector(".message-detail h2")?.textContent ?? ""));
+      await tabTo(page, ".message-detail .plot-canvas");
+      await page.keyboard.press("ArrowDown");
+      await page.waitForFunction(() => /\[\d+, \d+\]/.test(document.querySelector(".readout")?.textContent ?? ""));
+    },
+  ],
+  [
+    "tables and bytes by keyboard only",
+    {},
+    async (page, { open, id }) => {
+      await open(`#/file/${id("demo/cities.tatami")}`, ".rows-body .row .tabular");
+      await tabTo(page, ".column-button");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(".top-value, .histogram");
+      await tabTo(page, ".rows-scroll");
+      await page.keyboard.press("Enter");
+      await page.keyboard.press("ArrowDown");
+      await page.waitForSelector(".side .row-value");
+      await page.keyboard.press("Escape");
+      await page.waitForSelector(".side .row-value", { state: "detached" });
+      await open(`#/file/${id("demo/weather.tet")}?tab=bytes`, ".hex div");
+      await tabTo(page, ".verify-bar .primary");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(".verify-bar.good");
+      await tabTo(page, ".icicle");
+      await page.keyboard.press("+");
+      await page.waitForFunction(() => location.hash.includes("zoom="));
+      await tabTo(page, ".region-scroll");
+      await page.keyboard.press("ArrowDown");
+      await page.waitForFunction(() => location.hash.includes("at="));
     },
   ],
   [
