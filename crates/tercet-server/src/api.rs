@@ -72,6 +72,14 @@ pub(crate) fn matches_tag(headers: &HeaderMap, tag: &str) -> bool {
         .any(|one| one == tag || one == "*")
 }
 
+/// What is known about the checksum of a part of a file.
+const CHECKSUM_STATES: [&str; 5] = ["ok", "unverified", "damaged", "unprotected", "missing"];
+
+/// The schema of a state.
+fn checksum_state() -> serde_json::Value {
+    serde_json::json!({ "type": "string", "enum": CHECKSUM_STATES })
+}
+
 /// A time in UTC, to the second.
 fn utc(time: std::time::SystemTime) -> Option<String> {
     let time = jiff::Timestamp::try_from(time).ok()?;

@@ -9,6 +9,7 @@ use crate::failure::ErrorBody;
 /// The `OpenAPI` 3.1 document.
 pub(crate) fn document() -> Value {
     let mut generator = SchemaSettings::draft2020_12()
+        .for_serialize()
         .with(|settings| settings.definitions_path = "/components/schemas".into())
         .into_generator();
     let error = generator.subschema_for::<ErrorBody<'static>>();
@@ -127,6 +128,22 @@ fn parameter(parameter: &Parameter) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The types of the page are generated from `web/openapi.json`: `UPDATE_OPENAPI=1` writes it, `node types.mjs` the types.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "tests read real files")]
+    fn the_page_has_the_types_of_this_description() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/openapi.json");
+        let now = format!("{:#}\n", document());
+        if std::env::var_os("UPDATE_OPENAPI").is_some() {
+            std::fs::write(path, &now).unwrap();
+        }
+        let stored = std::fs::read_to_string(path).unwrap();
+        assert!(
+            stored == now,
+            "web/openapi.json is not current: set UPDATE_OPENAPI=1, then run `node types.mjs` in web/"
+        );
+    }
 
     #[test]
     fn every_endpoint_is_described() {

@@ -1,4 +1,4 @@
-//! The page of the server: its types, whether the committed bundle is what the sources build, and browser tests.
+//! The page of the server: whether its types are those of the API, whether the committed bundle is what the sources build, and browser tests.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,8 @@ use crate::report::Report;
 use crate::tools;
 
 /// What is copied next to the installed packages. Nothing is written into the checkout.
-const SOURCES: [&str; 6] = ["src", "static", "tests", "build.mjs", "land.mjs", "tsconfig.json"];
+const SOURCES: [&str; 8] =
+    ["src", "static", "tests", "build.mjs", "land.mjs", "openapi.json", "tsconfig.json", "types.mjs"];
 
 pub(super) fn web(context: &Context) -> Report {
     let mut report = Report::default();
@@ -39,6 +40,7 @@ pub(super) fn web(context: &Context) -> Report {
         command
     };
     let assets = context.root.join("crates/tercet-server/assets");
+    check(&mut report, node("types.mjs").arg("--check"));
     check(&mut report, node("node_modules/typescript/bin/tsc").args(["--noEmit", "--project", "."]));
     check(&mut report, node("build.mjs").arg("--check").arg(&assets));
     match tools::chromium() {

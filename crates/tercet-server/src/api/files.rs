@@ -88,6 +88,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "FileList")]
 struct FilesJson {
     root: String,
     generation: String,
@@ -101,6 +102,7 @@ struct FilesJson {
 
 /// A listed file or collection.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "FileEntry")]
 struct FileJson {
     id: String,
     path: String,
@@ -178,6 +180,7 @@ fn files(call: &Call<'_>) -> Result<Reply, Failure> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Summary")]
 struct SummaryJson<'a, S> {
     id: &'a str,
     path: &'a str,
@@ -216,6 +219,7 @@ fn summary(call: &Call<'_>) -> Result<Reply, Failure> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Outline")]
 struct OutlineJson {
     id: String,
     path: String,
@@ -231,7 +235,7 @@ struct OutlineJson {
 struct RangeState {
     start: u64,
     end: u64,
-    /// `ok` or `damaged`.
+    #[schemars(extend("enum" = super::CHECKSUM_STATES))]
     state: &'static str,
 }
 
@@ -283,6 +287,7 @@ fn states(opened: &Opened, file_len: u64) -> Vec<RangeState> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Verification")]
 struct VerifyJson<R> {
     id: String,
     path: String,

@@ -44,6 +44,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 
 /// The results of a search.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ReferenceSearch")]
 struct SearchJson {
     query: String,
     k: usize,
@@ -55,6 +56,7 @@ struct SearchJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ReferenceVisited")]
 struct VisitedJson {
     candidates: u64,
     visited: u64,
@@ -62,6 +64,7 @@ struct VisitedJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ReferenceHit")]
 struct HitJson {
     doc_id: String,
     url: String,
@@ -72,6 +75,7 @@ struct HitJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ServerStats")]
 struct StatsJson {
     shards: u64,
     docs: u64,

@@ -93,6 +93,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SearchAnswer")]
 struct SearchJson {
     query: String,
     offset: usize,
@@ -113,6 +114,7 @@ struct SearchJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Facet")]
 struct FacetJson {
     field: String,
     values: Vec<FacetValueJson>,
@@ -123,12 +125,14 @@ struct FacetJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "FacetValue")]
 struct FacetValueJson {
     value: Json,
     count: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SearchTiming")]
 #[expect(clippy::struct_field_names, reason = "the names in the output")]
 struct TimingJson {
     open_ms: Shortest<f64>,
@@ -139,6 +143,7 @@ struct TimingJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SearchResult")]
 struct ResultJson {
     doc_id: String,
     file: FileJson,
@@ -151,12 +156,14 @@ struct ResultJson {
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "FileRef")]
 struct FileJson {
     id: String,
     path: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Suggestions")]
 struct SuggestJson {
     query: String,
     prefix: String,
@@ -164,6 +171,7 @@ struct SuggestJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Suggestion")]
 struct SuggestionJson {
     text: String,
     term: String,
@@ -171,6 +179,7 @@ struct SuggestionJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Document")]
 struct DocumentJson {
     doc_id: String,
     file: FileJson,
@@ -184,6 +193,7 @@ struct DocumentJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DocumentBody")]
 struct BodyJson {
     #[serde(flatten)]
     text: Marked,
@@ -191,6 +201,7 @@ struct BodyJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DocumentField")]
 struct FieldJson {
     name: String,
     #[serde(rename = "type")]

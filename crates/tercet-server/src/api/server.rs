@@ -83,7 +83,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 struct Info {
     name: &'static str,
     version: &'static str,
-    /// `directory` or `file`.
+    #[schemars(extend("enum" = ["directory", "file"]))]
     mode: &'static str,
     /// The name of the served directory.
     root: String,

@@ -72,6 +72,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TableFile")]
 struct TableJson {
     id: String,
     path: String,
@@ -89,6 +90,7 @@ struct TableJson {
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Member")]
 struct MemberJson {
     id: Option<String>,
     path: String,
@@ -96,6 +98,7 @@ struct MemberJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Column")]
 struct ColumnJson {
     name: String,
     #[serde(rename = "type")]
@@ -112,6 +115,7 @@ struct ColumnJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RowColumn")]
 struct RowColumnJson {
     name: String,
     #[serde(rename = "type")]
@@ -120,6 +124,7 @@ struct RowColumnJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Rows")]
 struct RowsJson {
     columns: Vec<RowColumnJson>,
     offset: u64,
@@ -135,6 +140,7 @@ struct RowsJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ColumnStats")]
 struct StatsJson {
     column: String,
     #[serde(rename = "type")]
@@ -153,12 +159,14 @@ struct StatsJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ValueCount")]
 struct ValueJson {
     value: Json,
     count: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Histogram")]
 struct HistogramJson {
     edges: Vec<f64>,
     counts: Vec<u64>,

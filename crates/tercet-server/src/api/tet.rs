@@ -123,6 +123,7 @@ pub(super) const COLORMAP: Parameter = Parameter::one_of(
 );
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TetFile")]
 struct FileJson {
     id: String,
     path: String,
@@ -136,6 +137,7 @@ struct FileJson {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "Dataset")]
 struct DatasetJson {
     name: String,
     dtype: Option<&'static str>,
@@ -160,33 +162,40 @@ struct DatasetJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MapAxes")]
 pub(super) struct MapJson {
     pub(super) lat: usize,
     pub(super) lon: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Axis")]
 struct AxisJson {
     name: Option<String>,
     index: usize,
     size: u64,
-    /// `labels` or `dataset`.
+    /// Where the coordinates are.
+    #[schemars(extend("enum" = ["labels", "dataset", null]))]
     coordinates: Option<&'static str>,
-    /// `numbers`, `times` or `strings`.
+    #[schemars(extend("enum" = ["numbers", "times", "strings", null]))]
     kind: Option<&'static str>,
     units: Option<String>,
-    /// `lat`, `lon`, `time` or `vertical`.
+    /// What the axis is by the CF conventions.
+    #[schemars(extend("enum" = ["lat", "lon", "time", "vertical", null]))]
     standard: Option<&'static str>,
     first: Option<serde_json::Value>,
     last: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Coordinates")]
 struct CoordsJson {
     axis: String,
     index: usize,
     size: u64,
+    #[schemars(extend("enum" = ["numbers", "times", "strings", null]))]
     kind: Option<&'static str>,
+    #[schemars(extend("enum" = ["labels", "dataset", null]))]
     source: Option<&'static str>,
     units: Option<String>,
     offset: usize,
@@ -195,6 +204,7 @@ struct CoordsJson {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "ChunkTable")]
 struct ChunksJson {
     dataset: String,
     chunk_shape: Vec<u64>,
@@ -210,7 +220,7 @@ struct ChunksJson {
     stored_bytes: Vec<Option<u64>>,
     raw_bytes: Vec<u64>,
     codec: Vec<Option<&'static str>>,
-    /// `ok`, `unverified`, `damaged`, `unprotected` or `missing`.
+    #[schemars(extend("items" = super::checksum_state()))]
     state: Vec<&'static str>,
     min: Vec<Option<Shortest<f64>>>,
     max: Vec<Option<Shortest<f64>>>,

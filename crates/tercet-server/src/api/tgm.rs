@@ -115,6 +115,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MessageList")]
 struct MessagesJson {
     id: String,
     path: String,
@@ -133,6 +134,7 @@ struct MessagesJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MessageRow")]
 struct MessageJson {
     message: u64,
     offset: u64,
@@ -143,6 +145,7 @@ struct MessageJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ObjectRow")]
 struct ObjectJson {
     object: u64,
     name: Option<String>,
@@ -155,6 +158,7 @@ struct ObjectJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Message")]
 struct MessageDetailJson {
     message: u64,
     offset: u64,
@@ -165,12 +169,13 @@ struct MessageDetailJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MessageObject")]
 struct ObjectDetailJson {
     #[serde(flatten)]
     object: ObjectJson,
     descriptor: Json,
     hash: Option<String>,
-    /// `ok`, `unverified`, `damaged` or `unprotected`.
+    #[schemars(extend("enum" = super::CHECKSUM_STATES))]
     state: &'static str,
     units: Option<String>,
     /// The names of the axes, as far as the metadata or coordinates name them.
@@ -182,6 +187,7 @@ struct ObjectDetailJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AxisObject")]
 struct AxisObjectJson {
     message: u64,
     object: u64,
@@ -189,6 +195,7 @@ struct AxisObjectJson {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ObjectValues")]
 struct ValuesJson {
     name: Option<String>,
     dims: Vec<String>,
