@@ -1,6 +1,7 @@
 // Browser tests of the page against a real server: `TERCET=…/tercet node tests/run.mjs [NAME…]`.
 //
-// CHROMIUM names the browser (default: chromium), SCREENSHOTS a directory for pictures of every view.
+// CHROMIUM names the browser (default: chromium), SCREENSHOTS a directory for pictures of every view, UPDATE_PICTURES one for the pictures
+// that views are compared with.
 
 import { spawn, spawnSync } from "node:child_process";
 import { appendFileSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -63,6 +64,80 @@ function largePlane(directory) {
   writeFileSync(npy, Buffer.concat([Buffer.from([0x93, ...Buffer.from("NUMPY"), 1, 0, header.length & 255, header.length >> 8]), Buffer.from(header), Buffer.from(values.buffer)]));
   run("tet", "create", join(directory, "large.tet"), "--from", `plane=${npy}`, "--quiet");
   rmSync(npy);
+}
+
+/** One pixel of a stored picture for a square of so many pixels: fonts differ between machines. */
+const SCALE = 10;
+/** A pixel differs by more than this, and at most this part of them may. */
+const [DIFFERENCE, TOLERANCE] = [32, 0.02];
+
+/** Compares the page, without text, with the stored picture `tests/pictures/NAME.png`; `UPDATE_PICTURES=DIR` writes pictures. */
+async function compare(context, page, name) {
+  await page.evaluate(() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync("* { color: transparent !important; caret-color: transparent !important; transition: none !important; animation: none !important } svg.icon { visibility: hidden }");
+    document.adoptedStyleSheets = [sheet];
+  });
+  const shot = (await page.screenshot()).toString("base64");
+  const stored = new URL(`pictures/${name}.png`, import.meta.url);
+  const update = process.env.UPDATE_PICTURES;
+  const blank = await context.newPage();
+  try {
+    const found = await blank.evaluate(
+      async ([shot, stored, scale, difference]) => {
+        const pixels = async (data, scale) => {
+          const image = new Image();
+          image.src = `data:image/png;base64,${data}`;
+          await image.decode();
+          const canvas = document.createElement("canvas");
+          [canvas.width, canvas.height] = [image.width, image.height];
+          const context = canvas.getContext("2d", { willReadFrequently: true });
+          context.drawImage(image, 0, 0);
+          const [width, height] = [Math.floor(image.width / scale), Math.floor(image.height / scale)];
+          const small = new ImageData(width, height);
+          for (let y = 0; y < height; y++) {
+            for (let x = 0; x < width; x++) {
+              const block = context.getImageData(x * scale, y * scale, scale, scale).data;
+              for (let channel = 0; channel < 4; channel++) {
+                let sum = 0;
+                for (let i = channel; i < block.length; i += 4) {
+                  sum += block[i];
+                }
+                small.data[(y * width + x) * 4 + channel] = sum / (scale * scale);
+              }
+            }
+          }
+          return small;
+        };
+        const now = await pixels(shot, scale);
+        const canvas = document.createElement("canvas");
+        [canvas.width, canvas.height] = [now.width, now.height];
+        canvas.getContext("2d").putImageData(now, 0, 0);
+        const png = canvas.toDataURL().split(",")[1];
+        if (stored === null) {
+          return { png };
+        }
+        const before = await pixels(stored, 1);
+        if (before.width !== now.width || before.height !== now.height) {
+          return { png, part: 1 };
+        }
+        let differing = 0;
+        for (let i = 0; i < now.data.length; i += 4) {
+          differing += [0, 1, 2].some((channel) => Math.abs(now.data[i + channel] - before.data[i + channel]) > difference) ? 1 : 0;
+        }
+        return { png, part: differing / (now.width * now.height) };
+      },
+      [shot, update === undefined ? readFileSync(stored).toString("base64") : null, SCALE, DIFFERENCE],
+    );
+    if (update !== undefined) {
+      mkdirSync(update, { recursive: true });
+      writeFileSync(join(update, `${name}.png`), Buffer.from(found.png, "base64"));
+    } else if (found.part > TOLERANCE) {
+      throw new Error(`${name} differs from its picture in ${(found.part * 100).toFixed(1)} % of the pixels; UPDATE_PICTURES=tests/pictures stores the new one`);
+    }
+  } finally {
+    await blank.close();
+  }
 }
 
 const TOKEN = "a/token?of=the&tests#0123456789";
@@ -177,6 +252,7 @@ try {
       },
       read: (path) => readFileSync(join(root, path)),
       append: (path, from) => appendFileSync(join(root, path), readFileSync(join(root, from))),
+      looks: (picture) => compare(context, page, picture),
       picture: async (picture) => {
         if (process.env.SCREENSHOTS) {
           mkdirSync(process.env.SCREENSHOTS, { recursive: true });

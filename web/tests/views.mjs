@@ -691,6 +691,36 @@ export const tests = [
     },
   ],
   [
+    "views look as before",
+    {},
+    async (page, tools) => {
+      const { open, id, looks } = tools;
+      await open(`#/file/${id("demo/weather.tet")}/t2m?at=0:12&pick=18,20`, ".colorbar-labels span + span");
+      await page.waitForFunction(() => /^min/.test(document.querySelector(".readout")?.textContent ?? ""));
+      await page.waitForSelector(".u-over");
+      await isDrawn(page, ".plot-canvas");
+      await page.waitForTimeout(300);
+      await looks("field");
+      await open(`#/file/${id("grid.tgm")}?m=3`, ".message-detail .colorbar-labels span + span");
+      await page.waitForFunction(() => /^min/.test(document.querySelector(".readout")?.textContent ?? ""));
+      await isDrawn(page, ".plot-canvas");
+      await page.waitForTimeout(300);
+      await looks("messages");
+      await open(`#/file/${id("demo/damaged.tet")}/t2m?part=chunks`, ".chunk-frame canvas");
+      await page.click("text=Verify chunks");
+      await page.waitForFunction(() => /damaged/.test(document.querySelector(".legend")?.textContent ?? ""));
+      await page.waitForTimeout(300);
+      await looks("chunks");
+      await open(`#/file/${id("rows.tatami")}?stats=value`, ".histogram rect");
+      await page.waitForSelector(".rows-body .row .tabular");
+      await page.waitForTimeout(300);
+      await looks("table");
+      await open(`#/file/${id("demo/weather.tet")}?tab=bytes`, ".hex div");
+      await page.waitForTimeout(300);
+      await looks("bytes");
+    },
+  ],
+  [
     "every view fits a phone",
     PHONE,
     async (page, tools) => {
