@@ -715,6 +715,8 @@ export const tests = [
       await page.waitForSelector(".rows-body .row .tabular");
       await page.waitForTimeout(300);
       await looks("table");
+      // Other tests verify the file as well.
+      await tools.json(`api/files/${id("demo/weather.tet")}/verify`);
       await open(`#/file/${id("demo/weather.tet")}?tab=bytes`, ".hex div");
       await page.waitForTimeout(300);
       await looks("bytes");
