@@ -616,17 +616,10 @@ fn statistics(call: &Call<'_>) -> Result<Reply, Failure> {
                 }
             }
         }
-        let histogram = match numbers.bins().filter(|_| logical_type.is_none()) {
-            Some(mut bins) if numbers.is_cut => {
-                for_each_number(call, &table, filter.as_ref(), name, &mut |number| bins.add(number))?;
-                Some(bins)
-            }
-            Some(mut bins) => {
-                numbers.kept.iter().for_each(|number| bins.add(*number));
-                Some(bins)
-            }
-            None => None,
-        };
+        let mut bins = numbers.bins().filter(|_| logical_type.is_none());
+        if let Some(bins) = &mut bins {
+            fill(bins, &numbers, call, &table, filter.as_ref(), name)?;
+        }
         let (sum, mean) =
             if is_number { sums(call, &table, name, filter.as_ref())? } else { (Json::Null, None) };
         let distinct = is_complete.then_some(counts.len() as u64);
@@ -653,7 +646,7 @@ fn statistics(call: &Call<'_>) -> Result<Reply, Failure> {
             mean,
             sum,
             top,
-            histogram: histogram.map(Bins::into_json),
+            histogram: bins.map(Bins::into_json),
             took_ms: millis(started.elapsed()),
         }))
     })
@@ -764,14 +757,19 @@ impl Bins {
     }
 }
 
-/// Reads the numbers of a column again.
-fn for_each_number(
+/// Counts the numbers of a column; if not all were kept, they are read again.
+fn fill(
+    bins: &mut Bins,
+    numbers: &Numbers,
     call: &Call<'_>,
     table: &Table,
     filter: Option<&Expr>,
     name: &str,
-    each: &mut dyn FnMut(f64),
 ) -> Result<(), Failure> {
+    if !numbers.is_cut {
+        numbers.kept.iter().for_each(|number| bins.add(*number));
+        return Ok(());
+    }
     for file in &table.files {
         let scan = filtered(file, filter)?.columns(&[name])?;
         for batch in scan.batches() {
@@ -779,7 +777,7 @@ fn for_each_number(
             let batch = batch?;
             let Some(values) = batch.columns.first() else { continue };
             let present = (0..batch.rows.len()).filter(|row| values.is_present(*row));
-            present.filter_map(|row| number(&values.scalar(row)?)).for_each(&mut *each);
+            present.filter_map(|row| number(&values.scalar(row)?)).for_each(|number| bins.add(number));
         }
     }
     Ok(())

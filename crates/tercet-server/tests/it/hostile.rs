@@ -278,7 +278,7 @@ async fn a_search_ends_soon_after_its_deadline() {
     // Without positions, each text is read to look for the phrase.
     let options = SegmentOptions::new().with_positions(false);
     let mut builder = SegmentBuilder::create(directory.path().join("long.tatami"), options).unwrap();
-    let body = "memory of the safety ".repeat(100);
+    let body = "memory of the safety ".repeat(400);
     for number in 0..2000 {
         let url = format!("https://example.org/{number}");
         builder.add(&Document::new(&url, "Title").with_body(body.as_bytes())).unwrap();
@@ -286,19 +286,31 @@ async fn a_search_ends_soon_after_its_deadline() {
     builder.finish().unwrap();
     let path = "/api/search?q=%22safety+the+memory%22&highlight=0";
     let patient = Served::with(directory.path(), Options::new().with_timeout(Duration::from_mins(10)));
-    let started = Instant::now();
-    assert_eq!(patient.json(path).await["matches"], 0);
-    let took = started.elapsed();
-    let served = Served::with(directory.path(), Options::new().with_timeout(took / 8));
-    // The segment is opened before.
-    served.get("/api/search?q=memory&limit=0").await;
-    let answer = served.get(path).await;
-    assert_eq!(answer.status.as_u16(), 504, "{}", answer.text());
-    let late = Instant::now();
-    while served.json("/stats").await["in_flight"] != 0 {
-        assert!(late.elapsed() < took / 2, "the work goes on after {:?} of {took:?}", late.elapsed());
-        tokio::time::sleep(Duration::from_millis(1)).await;
+    // The shortest of some times: other processes take time, too.
+    let mut took = Duration::MAX;
+    for _ in 0..3 {
+        let started = Instant::now();
+        assert_eq!(patient.json(path).await["matches"], 0);
+        took = took.min(started.elapsed());
     }
+    let served = Served::with(directory.path(), Options::new().with_timeout(took / 8));
+    let mut late = Duration::MAX;
+    for _ in 0..20 {
+        // The first request opens the segment, which is done to the end.
+        let is_open = served.json("/stats").await["cache_len"] == 1;
+        let answer = served.get(path).await;
+        let answered = Instant::now();
+        while served.json("/stats").await["in_flight"] != 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        if answer.status.as_u16() == 504 && is_open {
+            late = late.min(answered.elapsed());
+        }
+        if late < took / 4 {
+            return;
+        }
+    }
+    panic!("the work goes on for {late:?} of {took:?}");
 }
 
 #[tokio::test]
