@@ -1,6 +1,7 @@
 //! [`SearchSets`]: search segments that are searched as one, and stay open between searches.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use tercet::tatami::File;
@@ -22,24 +23,20 @@ pub(crate) struct SearchSet {
     pub(crate) searcher: Searcher,
     /// The entry and the path of each segment.
     pub(crate) files: Vec<SegmentFile>,
-    /// The files, if older versions of documents are hidden from the searcher.
-    plain_files: Vec<File>,
-    /// Their segments with all documents.
-    plain: OnceLock<Vec<Segment>>,
+    /// The segments with all documents: the searcher hides older versions.
+    all: Vec<Segment>,
 }
 
 impl SearchSet {
     /// The segments with all versions of documents, as the format defines the search.
-    pub(crate) fn plain(&self) -> Result<&[Segment], Failure> {
-        if self.plain_files.is_empty() {
-            return Ok(self.searcher.segments());
-        }
-        if let Some(plain) = self.plain.get() {
-            return Ok(plain);
-        }
-        let segments = self.plain_files.iter().map(|file| file.segment().map(Option::into_iter));
-        let segments: Vec<Segment> = segments.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
-        Ok(self.plain.get_or_init(|| segments))
+    pub(crate) fn plain(&self) -> &[Segment] {
+        if self.searcher.older_versions() == 0 { self.searcher.segments() } else { &self.all }
+    }
+
+    /// The segment of a file of its own, if this set has it.
+    fn segment_of(&self, id: &str, version: &str) -> Option<&Segment> {
+        let is_it = |file: &SegmentFile| file.id == id && file.version.as_deref() == Some(version);
+        self.all.get(self.files.iter().position(is_it)?)
     }
 
     fn len(&self) -> usize {
@@ -53,6 +50,8 @@ pub(crate) struct SegmentFile {
     /// The ID of the file, if it is listed itself.
     pub(crate) id: String,
     pub(crate) path: String,
+    /// The version of the file; `None` for a member of a collection, whose rows the collection may delete.
+    version: Option<String>,
 }
 
 /// The sets that are open, at most a number of segments, and at least the one that is used.
@@ -63,11 +62,18 @@ pub(crate) struct SearchSets {
     sets: Mutex<Vec<Arc<SearchSet>>>,
     /// Held while a set is opened, so that it is opened once.
     opening: Mutex<()>,
+    /// The number of segments that were opened.
+    opened: AtomicU64,
 }
 
 impl SearchSets {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity: capacity.max(1), sets: Mutex::default(), opening: Mutex::new(()) }
+        Self {
+            capacity: capacity.max(1),
+            sets: Mutex::default(),
+            opening: Mutex::new(()),
+            opened: AtomicU64::new(0),
+        }
     }
 
     fn sets(&self) -> MutexGuard<'_, Vec<Arc<SearchSet>>> {
@@ -77,6 +83,11 @@ impl SearchSets {
     /// The number of open segments.
     pub(crate) fn open_count(&self) -> usize {
         self.sets().iter().map(|set| set.len()).sum()
+    }
+
+    /// The number of segments that were opened since the start.
+    pub(crate) fn opened_count(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
     }
 
     /// The number of segments and of documents that are searched by default. Nothing is opened for it.
@@ -111,7 +122,7 @@ impl SearchSets {
             }
             work.check_deadline()?;
             // The deadline of this request ends its response. The set is opened to the end: the next request searches it.
-            match open(shared, &entries, key, &Work::new(None, Arc::clone(&shared.stopped))) {
+            match self.open(shared, &entries, key, &Work::new(None, Arc::clone(&shared.stopped))) {
                 Ok(set) => {
                     let set = Arc::new(set);
                     self.keep(&set);
@@ -182,48 +193,63 @@ impl SearchSets {
     }
 }
 
-/// Opens the segments of entries.
-fn open(
-    shared: &Shared,
-    entries: &[Arc<Entry>],
-    key: Vec<(String, String)>,
-    work: &Work,
-) -> Result<SearchSet, Failure> {
-    let (mut opened, mut files) = (Vec::new(), Vec::new());
-    for entry in entries {
-        work.check_deadline()?;
-        if entry.kind == EntryKind::Collection {
-            let snapshot = shared.catalog.snapshot();
-            let collection = shared.catalog.collection(entry)?;
-            for member in collection.members() {
-                let path = if entry.path == "." {
-                    member.path.clone()
-                } else {
-                    format!("{}/{}", entry.path, member.path)
-                };
-                let listed = snapshot.entries.iter().find(|other| other.path == path);
-                let id = listed.map_or_else(|| entry.id.clone(), |listed| listed.id.clone());
-                opened.push(collection.open_member(member)?);
-                files.push(SegmentFile { id, path });
-            }
-        } else {
-            let (source, _) = shared.catalog.raw(entry)?;
-            opened.push(File::from_source(source, crate::catalog::read_options().into())?);
-            files.push(SegmentFile { id: entry.id.clone(), path: entry.path.clone() });
-        }
-    }
-    let mut segments = Vec::with_capacity(opened.len());
-    for (file, from) in opened.iter().zip(&files) {
-        work.check_deadline()?;
-        let Some(segment) = file.segment()? else {
-            let path = crate::catalog::shown(&from.path);
-            return Err(Failure::wrong_format(format!("{path}: not a search segment")));
+impl SearchSets {
+    /// Opens the segments of entries. Those of files that another set has open, and that did not change, are shared with it.
+    fn open(
+        &self,
+        shared: &Shared,
+        entries: &[Arc<Entry>],
+        key: Vec<(String, String)>,
+        work: &Work,
+    ) -> Result<SearchSet, Failure> {
+        let others = self.sets().clone();
+        let (mut all, mut files) = (Vec::new(), Vec::new());
+        let add = |file: &File, from: SegmentFile| {
+            let Some(segment) = file.segment()? else {
+                let path = crate::catalog::shown(&from.path);
+                return Err(Failure::wrong_format(format!("{path}: not a search segment")));
+            };
+            self.opened.fetch_add(1, Ordering::Relaxed);
+            Ok((segment, from))
         };
-        segments.push(segment);
+        for entry in entries {
+            work.check_deadline()?;
+            if entry.kind == EntryKind::Collection {
+                let snapshot = shared.catalog.snapshot();
+                let collection = shared.catalog.collection(entry)?;
+                for member in collection.members() {
+                    work.check_deadline()?;
+                    let path = if entry.path == "." {
+                        member.path.clone()
+                    } else {
+                        format!("{}/{}", entry.path, member.path)
+                    };
+                    let listed = snapshot.entries.iter().find(|other| other.path == path);
+                    let id = listed.map_or_else(|| entry.id.clone(), |listed| listed.id.clone());
+                    let from = SegmentFile { id, path, version: None };
+                    let (segment, from) = add(&collection.open_member(member)?, from)?;
+                    all.push(segment);
+                    files.push(from);
+                }
+                continue;
+            }
+            let version = entry.stamp.version();
+            let known = others.iter().find_map(|set| set.segment_of(&entry.id, &version));
+            let (id, path) = (entry.id.clone(), entry.path.clone());
+            if let Some(known) = known {
+                all.push(known.share());
+                files.push(SegmentFile { id, path, version: Some(version) });
+                continue;
+            }
+            let (source, stamp) = shared.catalog.raw(entry)?;
+            let file = File::from_source(source, crate::catalog::read_options().into())?;
+            let (segment, from) = add(&file, SegmentFile { id, path, version: Some(stamp.version()) })?;
+            all.push(segment);
+            files.push(from);
+        }
+        let searcher = Searcher::new(all.iter().map(Segment::share).collect())?;
+        Ok(SearchSet { key, searcher, files, all })
     }
-    let searcher = Searcher::new(segments)?;
-    let plain_files = if searcher.older_versions() > 0 { opened } else { Vec::new() };
-    Ok(SearchSet { key, searcher, files, plain_files, plain: OnceLock::new() })
 }
 
 #[cfg(test)]
@@ -265,6 +291,34 @@ mod tests {
         let id = state.shared().catalog.snapshot().entries[0].id.clone();
         sets.get(state.shared(), &[&id], &work(None)).unwrap();
         assert_eq!(sets.open_count(), 1);
+    }
+
+    #[test]
+    fn only_changed_segments_are_opened_again() {
+        let directory = tempfile::tempdir().unwrap();
+        segments(directory.path(), 3);
+        let state = State::open(directory.path(), Options::new()).unwrap();
+        let sets = &state.shared().searches;
+        let before = sets.get(state.shared(), &[], &work(None)).unwrap();
+        assert_eq!((sets.opened_count(), before.searcher.documents()), (3, 3));
+        // One is replaced by a version of a document that another one has, one is removed, and one is new.
+        let path = |name: &str| directory.path().join(name);
+        let mut builder = SegmentBuilder::create(path("new"), SegmentOptions::new()).unwrap();
+        builder.add(&Document::new("https://example.org/0", "Newer").with_body(b"memory")).unwrap();
+        builder.finish().unwrap();
+        std::fs::rename(path("new"), path("1.tatami")).unwrap();
+        std::fs::remove_file(path("2.tatami")).unwrap();
+        std::fs::copy(path("0.tatami"), path("3.tatami")).unwrap();
+        state.rescan();
+        let now = sets.get(state.shared(), &[], &work(None)).unwrap();
+        assert_eq!(sets.opened_count(), 5);
+        assert_eq!((now.searcher.segments().len(), now.searcher.documents()), (3, 1));
+        // What a searcher hides is hidden from no other one.
+        assert_eq!(before.searcher.documents(), 3);
+        assert_eq!(now.plain().iter().map(Segment::live_document_count).sum::<u64>(), 3);
+        let id = now.files[0].id.clone();
+        let one = sets.get(state.shared(), &[&id], &work(None)).unwrap();
+        assert_eq!((sets.opened_count(), one.searcher.documents()), (5, 1));
     }
 
     #[test]

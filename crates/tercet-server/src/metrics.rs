@@ -69,6 +69,12 @@ impl Metrics {
             ("gauge", "tercet_files", "Listed files and collections", count(snapshot.entries.len())),
             ("gauge", "tercet_open_files", "Open files", count(shared.catalog.open_count())),
             ("gauge", "tercet_open_segments", "Open search segments", count(shared.searches.open_count())),
+            (
+                "counter",
+                "tercet_opened_segments_total",
+                "Search segments that were opened",
+                shared.searches.opened_count(),
+            ),
             ("gauge", "tercet_segments", "Search segments", segments),
             ("gauge", "tercet_documents", "Documents of the search segments", documents),
             ("counter", "tercet_searches_total", "Admitted searches", load(&self.searches)),

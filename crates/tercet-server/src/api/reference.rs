@@ -129,7 +129,7 @@ fn search(call: &Call<'_>) -> Result<Reply, Failure> {
     let (query, k) = check(&call.state.options, query)?;
     let started = Instant::now();
     let set = call.state.searches.get(call.state, &[], call.work)?;
-    let segments = set.plain()?;
+    let segments = set.plain();
     let (hits, stats) = Cluster::new(segments).search_with(&query, k, call.work)?;
     call.work.check_deadline()?;
     let mut results = Vec::with_capacity(hits.len());

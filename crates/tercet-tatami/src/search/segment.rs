@@ -35,13 +35,13 @@ use crate::wire::ids::{Kind, file_flags};
 #[derive(Debug)]
 pub struct Segment {
     pub(super) file: File,
-    pub(super) terms: Terms,
-    postings: Postings,
+    pub(super) terms: Arc<Terms>,
+    postings: Arc<Postings>,
     pub(super) live: Option<Live>,
     live_mask: Option<Mask>,
     documents: u64,
     /// Document lengths and norms, computed on first use.
-    lengths: OnceLock<Arc<Lengths>>,
+    lengths: Arc<OnceLock<Arc<Lengths>>>,
     access: Option<Arc<AccessIndex>>,
     norms: [OnceLock<Norms>; WITH_NORMS],
     analyzer: Analyzer,
@@ -144,12 +144,12 @@ impl Segment {
         let live_mask = live.as_ref().map(Live::mask);
         Ok(Self {
             file: file.clone(),
-            terms,
-            postings,
+            terms: Arc::new(terms),
+            postings: Arc::new(postings),
             live,
             live_mask,
             documents,
-            lengths: OnceLock::new(),
+            lengths: Arc::default(),
             access,
             norms: Default::default(),
             analyzer: recorded_analyzer(inner)?,
@@ -181,6 +181,25 @@ impl Segment {
     /// The number of terms in the dictionary.
     pub fn term_count(&self) -> u64 {
         self.terms.count
+    }
+
+    /// The same segment for another searcher. They share what is read of terms, postings and lengths, but not the documents that a
+    /// [`Searcher`](super::Searcher) hides because a newer version is in another segment.
+    pub fn share(&self) -> Self {
+        Self {
+            file: self.file.clone(),
+            terms: Arc::clone(&self.terms),
+            postings: Arc::clone(&self.postings),
+            live: self.live.clone(),
+            live_mask: self.live_mask.clone(),
+            documents: self.documents,
+            lengths: Arc::clone(&self.lengths),
+            access: self.access.clone(),
+            norms: Default::default(),
+            analyzer: self.analyzer,
+            mark: self.mark.clone(),
+            occurrences: Mutex::default(),
+        }
     }
 
     /// Deletes documents from this open segment, not from its file.
