@@ -49,7 +49,11 @@ async fn a_file_is_read_as_it_is_now_also_before_the_next_scan() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_request_fails_while_files_are_replaced_and_removed() {
     let directory = sample();
-    let options = Options::new().with_rescan(std::time::Duration::from_millis(1)).with_max_in_flight(1000);
+    // The deadline is not what is tested: other tests take time, too.
+    let options = Options::new()
+        .with_rescan(std::time::Duration::from_millis(1))
+        .with_max_in_flight(1000)
+        .with_timeout(std::time::Duration::from_mins(1));
     let served = Arc::new(Served::with(directory.path(), options));
     let (ended, rounds) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let path = directory.path().to_owned();

@@ -278,7 +278,7 @@ async fn a_search_ends_soon_after_its_deadline() {
     // Without positions, each text is read to look for the phrase.
     let options = SegmentOptions::new().with_positions(false);
     let mut builder = SegmentBuilder::create(directory.path().join("long.tatami"), options).unwrap();
-    let body = "memory of the safety ".repeat(400);
+    let body = "memory of the safety ".repeat(200);
     for number in 0..2000 {
         let url = format!("https://example.org/{number}");
         builder.add(&Document::new(&url, "Title").with_body(body.as_bytes())).unwrap();
