@@ -767,7 +767,9 @@ fn fill(
     name: &str,
 ) -> Result<(), Failure> {
     if !numbers.is_cut {
-        numbers.kept.iter().for_each(|number| bins.add(*number));
+        for number in &numbers.kept {
+            bins.add(*number);
+        }
         return Ok(());
     }
     for file in &table.files {
@@ -789,9 +791,13 @@ mod tests {
 
     fn histogram(numbers: &[f64]) -> Option<HistogramJson> {
         let mut all = Numbers::default();
-        numbers.iter().for_each(|number| all.push(*number));
+        for number in numbers {
+            all.push(*number);
+        }
         let mut bins = all.bins()?;
-        numbers.iter().for_each(|number| bins.add(*number));
+        for number in numbers {
+            bins.add(*number);
+        }
         Some(bins.into_json())
     }
 
@@ -808,7 +814,9 @@ mod tests {
     #[test]
     fn the_memory_of_a_histogram_is_bounded() {
         let mut numbers = Numbers::default();
-        (0..300_000).for_each(|number| numbers.push(number.into()));
+        for number in 0..300_000 {
+            numbers.push(number.into());
+        }
         assert!(numbers.is_cut && numbers.kept.capacity() <= MAX_DISTINCT);
         assert_eq!(numbers.range, Some((0.0, 299_999.0)));
     }
