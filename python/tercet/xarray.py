@@ -440,7 +440,7 @@ def _hypercube(file: str, name: str, all_keys: list[dict[str, Any]]) -> list[tup
     for key, values in varying:
         before = {tuple(keys[one] for one, _ in chosen) for keys in all_keys}
         after = {(*(keys[one] for one, _ in chosen), keys[key]) for keys in all_keys}
-        # A key that follows from the others, as a valid time from a step, is no dimension.
+        # A key that follows from the others, as a valid time from a step, is not a dimension.
         if len(after) > len(before):
             chosen.append((key, values))
     combinations = {tuple(keys[key] for key, _ in chosen) for keys in all_keys}

@@ -203,7 +203,7 @@ pub enum ValueError {
     SubMicrosecond { value: i64, unit: &'static str },
     /// A timestamp outside the range of the target unit.
     TimestampOverflow { value: i64, unit: &'static str },
-    /// A timestamp that is no whole number of the target unit.
+    /// A timestamp that is not a whole number of the target unit.
     FractionalUnit { micros: i64, unit: &'static str },
     /// A decimal that exceeds the precision of its type.
     PrecisionOverflow { value: String, type_name: String },

@@ -205,7 +205,7 @@ fn is_other_format(error: &tercet::Error) -> bool {
     matches!(error.kind(), tercet::ErrorKind::UnknownFormat(_)) && error.class() == Class::Unsupported
 }
 
-/// The failure of a file that is no container, with the command that reads it.
+/// The failure of a file that is not a container, with the command that reads it.
 pub(crate) fn not_a_container(error: &tercet::Error, name: &str) -> Failure {
     let failure = Failure::from_error(error).with_location(name);
     let file = argument(name);

@@ -778,7 +778,7 @@ fn index_path(catalog: &Path) -> PathBuf {
     path.into()
 }
 
-/// Options of an index: whole words without stems, because short names of parameters are no words.
+/// Options of an index: whole words without stems, because short names of parameters are not words.
 fn index_options(fingerprint: &str) -> SegmentOptions {
     let writer = WriterOptions::new().with_overwrite(true).with_metadata(FINGERPRINT, fingerprint);
     SegmentOptions::new().with_writer(writer).with_analyzer(AnalyzerChoice::Fixed(Analyzer::STANDARD))

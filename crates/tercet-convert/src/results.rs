@@ -249,7 +249,7 @@ fn times_at(axis: &AxisPositions) -> Option<(Vec<f64>, Attributes)> {
     Some(((0..axis.indices.len()).map(second).collect(), attrs))
 }
 
-/// The positions of minima or maxima in the dataset, or in the selection if its coordinates are no numbers.
+/// The positions of minima or maxima in the dataset, or in the selection if its coordinates are not numbers.
 fn positions_at(axis: &AxisPositions) -> Vec<i64> {
     let CoordinateValues::Numbers(numbers) = &axis.coordinates.values else { return axis.indices.clone() };
     #[expect(clippy::cast_possible_truncation, reason = "positions are whole numbers")]

@@ -199,7 +199,7 @@ pub struct TimeUnits {
 }
 
 impl TimeUnits {
-    /// Parses the attributes `units` (`hours since 1900-01-01`) and `calendar`; `None` if they are no units of time.
+    /// Parses the attributes `units` (`hours since 1900-01-01`) and `calendar`; `None` if they are not units of time.
     pub fn parse(units: &str, calendar: Option<&str>) -> Option<Self> {
         let calendar = calendar.map_or(Some(Calendar::default()), Calendar::parse)?;
         let (unit, epoch) = units.split_once(" since ")?;

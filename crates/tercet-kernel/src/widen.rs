@@ -11,11 +11,11 @@ use crate::simd::{Work, vectorized};
 pub fn from_half(half: f16) -> f32 {
     /// Difference of the exponent biases of the two types, and the exponent of the smallest normal f16.
     const REBIAS: i32 = (127 - 15) << 23;
-    const LEAST: i32 = (127 - 14) << 23;
+    const MIN_NORMAL: i32 = (127 - 14) << 23;
     let half = i32::from(half.to_bits().cast_signed());
     let body = (half & 0x7fff) << 13;
-    let least = f32::from_bits(LEAST.cast_unsigned());
-    let subnormal = f32::from_bits((body + LEAST).cast_unsigned()) - least;
+    let least = f32::from_bits(MIN_NORMAL.cast_unsigned());
+    let subnormal = f32::from_bits((body + MIN_NORMAL).cast_unsigned()) - least;
     // Infinities and NaN have the maximum exponent in both types.
     let special = if body >= 31 << 23 { REBIAS } else { 0 };
     let normal = f32::from_bits((body + REBIAS + special).cast_unsigned());

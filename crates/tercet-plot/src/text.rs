@@ -80,14 +80,14 @@ impl TextOptions {
 }
 
 /// The smallest plot that is drawn.
-const LEAST: (usize, usize) = (20, 3);
+const MIN_SIZE: (usize, usize) = (20, 3);
 /// The largest one.
-const MOST: (usize, usize) = (1000, 500);
+const MAX_SIZE: (usize, usize) = (1000, 500);
 
 impl Plot {
     /// The plot as lines of text, with escape sequences for colors. Each line ends with a line break.
     pub fn to_text(&self, options: &TextOptions) -> String {
-        let options = TextOptions { width: options.width.clamp(LEAST.0, MOST.0), ..*options };
+        let options = TextOptions { width: options.width.clamp(MIN_SIZE.0, MAX_SIZE.0), ..*options };
         let mut lines = vec![bold(&cut(&escape::name(&self.heading()), options.width), options.colors)];
         match self.drawn_range() {
             None => lines.push("no values: all are missing".to_owned()),

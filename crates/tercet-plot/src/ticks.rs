@@ -137,11 +137,11 @@ fn some(count: usize, most: usize, label: impl Fn(usize) -> String) -> impl Iter
 }
 
 fn shortened(text: &str) -> String {
-    const MOST: usize = 16;
+    const MAX_TICKS: usize = 16;
     // A label is too short for escape sequences.
     let is_plain = |c: char| matches!(escape::name(c.encode_utf8(&mut [0; 4])), Cow::Borrowed(_));
     let clean: String = text.chars().map(|c| if is_plain(c) { c } else { '?' }).collect();
-    match clean.char_indices().nth(MOST) {
+    match clean.char_indices().nth(MAX_TICKS) {
         Some((end, _)) => format!("{}…", &clean[..end]),
         None => clean,
     }

@@ -120,7 +120,7 @@ impl State {
         Overview { files: snapshot.entries.len(), segments, documents, file: single.flatten(), problem }
     }
 
-    /// The paths of listed `.tatami` files in the directory itself that are no search segments.
+    /// The paths of listed `.tatami` files in the directory itself that are not search segments.
     pub fn files_without_index(&self) -> Vec<String> {
         let snapshot = self.0.shared.catalog.snapshot();
         let is_other = |entry: &&Arc<crate::catalog::Entry>| {

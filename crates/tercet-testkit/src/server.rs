@@ -155,7 +155,7 @@ impl Server {
         lock(&self.state).always.push(fault);
     }
 
-    /// Applies faults to the next requests, one each; `None` is no fault.
+    /// Applies faults to the next requests, one each; `None` is not a fault.
     pub fn next(&self, faults: impl IntoIterator<Item = Option<Fault>>) {
         lock(&self.state).next.extend(faults);
     }

@@ -331,7 +331,7 @@ impl<'f> Select<'f> {
         }
         match self.request()?.run(self.progress.0)?.computed {
             Computed::Read(tensor) => Ok(tensor),
-            _ => Err(self.refuse("the request is no read")),
+            _ => Err(self.refuse("the request is not a read")),
         }
     }
 
@@ -485,7 +485,7 @@ fn refuse(dataset: &Dataset<'_>, detail: &str) -> Error {
     dataset.file.error(ErrorKind::Compute { dataset: dataset.name().into(), detail })
 }
 
-/// The axes that are no dimensions of the result, of those of which a single position is selected: of a reduction those that
+/// The axes that are not dimensions of the result, of those of which a single position is selected: of a reduction those that
 /// have neither groups nor windows.
 pub(crate) fn dropped_axes(mut single: Vec<usize>, operation: Option<&Operation>) -> Vec<usize> {
     if let Some(operation) = operation.filter(|operation| !matches!(operation.kind, Kind::Transform { .. })) {

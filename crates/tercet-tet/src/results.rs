@@ -39,7 +39,7 @@ pub struct Results {
     pub source: String,
     /// One array for each operation.
     pub arrays: Vec<ResultArray>,
-    /// Names and coordinates of the axes of which a single position is selected, and which are no dimensions.
+    /// Names and coordinates of the axes of which a single position is selected, and which are not dimensions.
     pub single: Vec<(String, Coordinates)>,
     /// Whether the values are decoded by the CF conventions; else they are stored values.
     pub is_decoded: bool,
@@ -250,7 +250,7 @@ impl Request<'_> {
                 tensor = self.reshaped(tensor, dims.iter().map(|dim| dim.len).collect())?;
                 let [below, above] = reduced.outside.unwrap_or_default();
                 let counts = self.counts(tensor)?;
-                // Skipped values are no elements.
+                // Skipped values are not elements.
                 let in_bins = counts.as_slice::<i64>().unwrap_or_default().iter().sum::<i64>();
                 let counted = u64::try_from(in_bins).unwrap_or(0) + below + above;
                 nan = Some(reduced.elements.saturating_sub(counted));

@@ -75,7 +75,7 @@ pub enum TuiError {
 impl fmt::Display for TuiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotATerminal => "the terminal browser needs a terminal: standard input or output is none",
+            Self::NotATerminal => "the terminal browser needs a terminal as standard input and output",
             Self::Path(_) => "cannot be read",
             Self::Terminal(_) => "the terminal cannot be used",
             Self::Thread(_) => "a thread cannot be started",

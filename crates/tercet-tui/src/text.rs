@@ -71,7 +71,7 @@ pub(crate) fn marked_lines(text: &str, marks: &[Range<usize>]) -> Vec<Vec<Piece>
 pub(crate) fn marked(text: &str, range: Range<usize>, marks: &[Range<usize>]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut push = |range: Range<usize>, is_marked| {
-        // Ranges that do not fit the text are no marks.
+        // Ranges that do not fit the text are not marks.
         if let Some(piece) = text.get(range).filter(|piece| !piece.is_empty()) {
             // Tabs would be escaped, and texts have many.
             pieces.push((escape::name(&piece.replace('\t', "    ")).into_owned(), is_marked));

@@ -46,7 +46,7 @@ function whereOf(params: URLSearchParams): string | null {
 
 const literal = (value: string) => (/^n:/.test(value) ? value.slice(2) : filterString(value.replace(/^s:/, "")));
 
-/** How a facet value is kept in the URL: numbers and strings are told apart. */
+/** How a facet value is kept in the URL: numbers and strings have different prefixes. */
 const facetKey = (value: unknown) => (typeof value === "number" || typeof value === "boolean" ? `n:${value}` : `s:${plain(value)}`);
 
 export function SearchView({ info, files }: { info: Info; files: FileEntry[] | null }) {

@@ -115,7 +115,7 @@ Examples:
   tercet find runs.tatami 'wind OR gust*' -n 5
   tercet find runs.tatami --where 'max > 320' --columns pointer,name,max
 
-Rows are printed by relevance; without terms, in the order of the catalog. Exit code 1: nothing is found.";
+Rows are printed by relevance; without terms, in the order of the catalog. Exit code 1: no match.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = FIND_EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N rows; 0 prints all [default: 20]")))]
@@ -175,7 +175,7 @@ pub(crate) fn find(args: &FindArgs, out: &mut Ui) -> Result<Outcome, Failure> {
         return Ok(outcome);
     }
     if rows.is_empty() {
-        out.note("nothing is found")?;
+        out.note("no match")?;
         return Ok(outcome);
     }
     let heads: Vec<&str> = columns.iter().map(String::as_str).collect();

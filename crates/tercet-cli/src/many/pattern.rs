@@ -37,7 +37,7 @@ pub(super) struct Matches {
 }
 
 impl Pattern {
-    /// Parses a path with wildcards. A path without valid ones is no pattern.
+    /// Parses a path with wildcards. A path without valid ones is not a pattern.
     pub(super) fn parse(path: &Path) -> Option<Self> {
         let text = path.to_str().filter(|text| has_wildcards(text))?;
         let mut parts = path.components().map(Part::parse).collect::<Option<Vec<Part>>>()?;
@@ -95,7 +95,7 @@ impl Part {
         match component {
             Component::Normal(_) if text == "**" => Some(Self::Recursive),
             Component::Normal(_) if has_wildcards(text) => {
-                // `a**` is no pattern.
+                // `a**` is not a pattern.
                 glob::Pattern::new(text).ok().map(Self::Wildcard)
             }
             _ => Some(Self::Literal(PathBuf::from(text))),
@@ -104,7 +104,7 @@ impl Part {
 }
 
 impl Matches {
-    /// The names in a directory, with their types. A path that is no directory has none.
+    /// The names in a directory, with their types. A path that is not a directory has none.
     fn entries(&mut self, path: &Path) -> Vec<(PathBuf, Option<FileType>)> {
         let directory = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         if !directory.is_dir() {

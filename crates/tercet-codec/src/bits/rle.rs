@@ -17,7 +17,7 @@ pub fn encode(bits: &[u8], n: u64, out: &mut Vec<u8>) -> Result<(), CodecError> 
     let Some(first) = bits.first() else { return Ok(()) };
     out.push(first >> 7);
     let mut run_start = 0;
-    // The bit before the word, as highest bit; the very first bit is no change.
+    // The bit before the word, as highest bit; the very first bit is not a change.
     let mut before = u64::from(first >> 7) << 63;
     let (words, rest) = bits.as_chunks::<8>();
     let mut last_word = [0; 8];

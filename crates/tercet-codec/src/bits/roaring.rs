@@ -148,7 +148,7 @@ mod tests {
         assert!(decode(&blob, 15, &mut bits).is_err());
         decode(&[&blob[..], b"junk"].concat(), 16, &mut bits).unwrap();
         assert!(decode(&blob, 17, &mut bits).is_err(), "too little room");
-        assert_eq!(encoded(&[0, 1], 15), encoded(&[0, 0], 16), "spare bits are no positions");
+        assert_eq!(encoded(&[0, 1], 15), encoded(&[0, 0], 16), "spare bits are not positions");
         decode(&encoded(&[], 0), 0, &mut []).unwrap();
     }
 

@@ -21,7 +21,7 @@ const CODEC: &str = "zfp";
 const MAX_BLOCK_BITS: f64 = 16_658.0;
 
 /// Bits of a block that stores only its exponent.
-const LEAST_BLOCK_BITS: u64 = 12;
+const MIN_BLOCK_BITS: u64 = 12;
 
 /// Compression mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,7 +68,7 @@ impl Zfp {
                 clippy::cast_sign_loss,
                 reason = "checked to be small"
             )]
-            Self::FixedRate(rate) => Some(((4.0 * rate + 0.5).floor() as u64).max(LEAST_BLOCK_BITS)),
+            Self::FixedRate(rate) => Some(((4.0 * rate + 0.5).floor() as u64).max(MIN_BLOCK_BITS)),
             _ => None,
         }
     }

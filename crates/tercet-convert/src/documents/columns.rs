@@ -527,7 +527,7 @@ fn each_member(name: &str, value: &Value, depth: usize, each: &mut dyn FnMut(&st
     }
 }
 
-/// Finds the fields of a JSONL file. Lines that are no objects are reported when the documents are read.
+/// Finds the fields of a JSONL file. Lines that are not objects are reported when the documents are read.
 fn jsonl(
     file: &DocumentFile,
     names: &FieldNames,

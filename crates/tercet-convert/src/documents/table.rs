@@ -157,7 +157,7 @@ impl Table {
     }
 }
 
-/// Finds the columns of a file that are no fields of documents.
+/// Finds the columns of a file that are not fields of documents.
 pub(super) fn infer(file: &DocumentFile, names: &FieldNames, found: &mut Found) -> Result<(), Error> {
     let table = open(file, None)?;
     let has = |name: &str| table.fields.iter().any(|field| *field.name == *name);

@@ -68,7 +68,7 @@ pub enum ErrorKind {
     /// None of the columns to read exists; the existing ones.
     #[error("no such columns")]
     NoSuchColumns(Box<[String]>),
-    /// The inputs are no single table.
+    /// The inputs are not one table.
     #[error("{0}")]
     Inputs(Box<str>),
     /// The input is empty, and no schema is declared.

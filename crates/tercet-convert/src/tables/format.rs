@@ -128,7 +128,7 @@ pub fn detect(source: &Arc<dyn ByteSource>) -> Result<Detected, Error> {
     Ok(Detected { format, compression, head })
 }
 
-/// The text format of the first bytes; `None` if they are no text.
+/// The text format of the first bytes; `None` if they are not text.
 fn text_format(head: &[u8]) -> Option<TableFormat> {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let is_text = !head.iter().any(|byte| *byte < 0x20 && !byte.is_ascii_whitespace());

@@ -108,7 +108,7 @@ pub enum IngestError {
         /// The type of the column.
         kind: Type,
     },
-    /// The columns with their roles are no schema.
+    /// The columns with their roles are not a schema.
     #[error("{0}")]
     Schema(Box<str>),
 }

@@ -300,7 +300,7 @@ impl Table {
         read: Arc<AtomicU64>,
         input_bytes: u64,
     ) -> Result<Self, TableError> {
-        // Deleted documents of search segments are no rows.
+        // Deleted documents of search segments are not rows.
         let mut deleted = Vec::new();
         let mut live = Vec::with_capacity(files.len());
         for file in files {

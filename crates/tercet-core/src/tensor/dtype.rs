@@ -210,7 +210,7 @@ impl Serialize for DType {
     }
 }
 
-/// A name that is no element type.
+/// A name that is not an element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownDType;
 

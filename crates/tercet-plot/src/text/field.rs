@@ -20,7 +20,7 @@ pub(super) fn draw(plot: &Plot, y: &Axis, range: (f64, f64), options: &TextOptio
         (options.width.saturating_sub(widest(&labels) + 2).max(8), labels)
     };
     let height = options.height.unwrap_or_else(|| default_height(plot, width(8).0, options.max_height));
-    let height = height.clamp(super::LEAST.1, super::MOST.1);
+    let height = height.clamp(super::MIN_SIZE.1, super::MAX_SIZE.1);
     let (width, labels) = width(height);
     let left = widest(&labels);
     let rows = height * per_line;

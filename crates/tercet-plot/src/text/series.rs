@@ -12,7 +12,7 @@ const HEIGHT: usize = 14;
 
 pub(super) fn draw(plot: &Plot, range: (f64, f64), options: &TextOptions, lines: &mut Vec<String>) {
     let height =
-        options.height.unwrap_or(HEIGHT.min(options.max_height)).clamp(super::LEAST.1, super::MOST.1);
+        options.height.unwrap_or(HEIGHT.min(options.max_height)).clamp(super::MIN_SIZE.1, super::MAX_SIZE.1);
     let range = padded(range);
     let fraction = |value: f64| plot::fraction(value, range);
     let ticks = ticks::numbers(range.0, range.1, (height / 2).clamp(3, 7));

@@ -665,7 +665,7 @@ struct Chosen {
     selection: Option<Selection>,
     /// Axes in descending order.
     reversed: Vec<usize>,
-    /// Axes of which one position is selected; they are no dimensions of the result.
+    /// Axes of which one position is selected; they are not dimensions of the result.
     single: Vec<usize>,
 }
 

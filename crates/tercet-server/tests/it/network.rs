@@ -185,7 +185,7 @@ fn a_growing_file_is_followed_and_the_end_is_graceful() {
     file.write_all(&bytes).unwrap();
     let more = read_until(&mut stream, "\"step\":7");
     assert!(more.contains("id: 3\n"), "{more}");
-    // The end is told to those who listen.
+    // Connected clients are notified of the end.
     running.stop.store(true, Ordering::SeqCst);
     let started = Instant::now();
     running.stop();

@@ -98,7 +98,7 @@ pub fn merge<S: Sink>(
     drop(kept);
 
     let mut writer_options = options.writer.for_documents();
-    // A merged file is no member of the collection of its inputs.
+    // A merged file is not a member of the collection of its inputs.
     let pairs = first.file().inner().user_pairs().into_iter();
     writer_options.metadata.extend(pairs.filter(|(key, _)| key != UPDATE_MARK));
     let schema = (**first.file().schema()).clone();

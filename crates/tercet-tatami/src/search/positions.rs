@@ -267,7 +267,7 @@ pub(super) fn contain(positions: &[Vec<u32>], phrase: &Phrase) -> bool {
     })
 }
 
-/// Whether positions decide a phrase. Those of the body cannot be told from those of other fields.
+/// Whether positions decide a phrase. Positions of the body and of other fields are not distinguished.
 pub(super) fn decide(phrase: &Phrase) -> bool {
     let span = phrase.terms.len() as u64 + u64::from(phrase.slop);
     phrase.field != Some(super::query::DocField::Body) && span < u64::from(GAP)

@@ -60,7 +60,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The answer to a query on a dataset that the file does not have: to the reference this is no error.
+    /// The answer to a query on a dataset that the file does not have: to the reference this is not an error.
     pub fn not_found(query: &'a Query, file: &'a File) -> Self {
         let mut answer = Self::without_file(query);
         answer.message += "; dataset name not found in this file (see catalog.available_datasets)";

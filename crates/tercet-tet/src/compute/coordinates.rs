@@ -177,7 +177,7 @@ impl Coordinates {
         }
     }
 
-    /// Times as seconds since 1970-01-01, with their units and calendar; `None` if the coordinates are no times.
+    /// Times as seconds since 1970-01-01, with their units and calendar; `None` if the coordinates are not times.
     pub fn epoch_seconds(&self) -> Option<(Vec<f64>, &'static str, Calendar)> {
         let CoordinateValues::Times(times) = &self.values else { return None };
         let calendar = self.calendar.unwrap_or(Calendar::ProlepticGregorian);
@@ -811,7 +811,7 @@ mod tests {
         let hours = labels(&["2024-02-01T00:00", "2024-02-02T06:00"]);
         assert!(partial(&hours, "2024-02-01"));
         assert!(!partial(&hours, "2024-02-01T00"));
-        // A label as it is written is no part of one.
+        // A label as it is written is not a part of one.
         assert!(!partial(&labels(&["2024-01", "2024-02"]), "2024-02"));
         assert!(!partial(&labels(&["1", "2"]), "1"));
     }

@@ -180,7 +180,7 @@ impl<'f> Reduce<'f> {
         let dataset = self.select.dataset;
         match self.request()?.run(&NoProgress)?.computed {
             request::Computed::Reduced(results) => Ok(results),
-            _ => Err(super::refuse(&dataset, "the request is no reduction")),
+            _ => Err(super::refuse(&dataset, "the request is not a reduction")),
         }
     }
 }

@@ -388,7 +388,7 @@ impl<'f> Request<'f> {
         self.without_dropped(tensor)
     }
 
-    /// An array of the selection without the axes that are no dimensions.
+    /// An array of the selection without the axes that are not dimensions.
     fn without_dropped(&self, tensor: Tensor) -> Result<Tensor, ErrorKind> {
         super::drop_axes(tensor, |axis| self.resolved.dropped.contains(&axis))
     }

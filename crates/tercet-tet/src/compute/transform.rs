@@ -137,7 +137,7 @@ impl<'f> Transform<'f> {
         let dataset = self.select.dataset;
         match self.request()?.run(&NoProgress)?.computed {
             Computed::Transformed(transformed) => Ok(*transformed),
-            _ => Err(super::refuse(&dataset, "the request is no transform")),
+            _ => Err(super::refuse(&dataset, "the request is not a transform")),
         }
     }
 }

@@ -128,12 +128,12 @@ pub(crate) struct Shifts(Vec<(u64, checksum::Crc32cShift)>);
 impl Shifts {
     fn get(&mut self, len: u64) -> checksum::Crc32cShift {
         /// Number of operators kept.
-        const MOST: usize = 16;
+        const MAX_SHIFTS: usize = 16;
         if let Some((_, shift)) = self.0.iter().find(|(other, _)| *other == len) {
             return *shift;
         }
         let shift = checksum::Crc32cShift::new(len);
-        if self.0.len() == MOST {
+        if self.0.len() == MAX_SHIFTS {
             self.0.clear();
         }
         self.0.push((len, shift));

@@ -67,7 +67,7 @@ fn separate(role: &Role) -> Role {
 /// Bytes of the values of one task. A larger task is not faster: it is processed slot by slot.
 const TASK: u64 = 32 << 20;
 /// Bytes that are used even if the budget is less.
-const LEAST: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 /// Bytes of the counters of one pass.
 const COUNTERS: u64 = 64 << 20;
 /// Bytes of the counters of one slot.
@@ -92,7 +92,7 @@ struct MemoryLimits {
 
 impl MemoryLimits {
     fn new(job: &Job<'_>) -> Self {
-        let share = (job.budget / 4).max(LEAST);
+        let share = (job.budget / 4).max(MIN_BYTES);
         // If chunks must be decoded or downloaded again, a task should have all slots of a column of chunks.
         let reads_parts = reads_parts(&job.dataset, &job.plan.chunks);
         Self {

@@ -58,7 +58,7 @@ struct Selected {
 #[derive(Clone, Copy, Debug)]
 struct Rules<'a> {
     as_reference: bool,
-    /// Axes that are no dimensions of the result, because a single position of them is selected.
+    /// Axes that are not dimensions of the result, because a single position of them is selected.
     dropped: &'a [usize],
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Resolved {
     pub(crate) selection: Selection,
     /// Axes whose positions are in descending order in the result.
     pub(crate) reversed: Vec<bool>,
-    /// Axes of a single selected position that are no dimensions of the result.
+    /// Axes of a single selected position that are not dimensions of the result.
     pub(crate) dropped: Vec<usize>,
     pub(crate) operation: Option<Operation>,
     /// Elements to include; folds skip the others.

@@ -3,7 +3,7 @@
 use tercet_core::tensor::OutOfMemory;
 
 /// The limit of distinct values of an indexed dataset.
-pub(super) const MOST: usize = 64;
+pub(super) const MAX_VALUES: usize = 64;
 
 /// The distinct values of a chunk, as bits, in ascending order.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Distinct {
         }
         self.last = Some(bits);
         let Err(at) = self.sorted.binary_search(&bits) else { return true };
-        if self.sorted.len() == MOST {
+        if self.sorted.len() == MAX_VALUES {
             return false;
         }
         self.sorted.insert(at, bits);
@@ -53,7 +53,7 @@ impl Values {
         for &bits in values {
             let number = match self.found.iter().position(|&known| known == bits) {
                 Some(number) => number,
-                None if self.found.len() == MOST => return false,
+                None if self.found.len() == MAX_VALUES => return false,
                 None => {
                     self.found.push(bits);
                     self.found.len() - 1

@@ -155,7 +155,7 @@ impl TensogramError {
                 what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
                 ..
             } => Self::Framing(message),
-            // Encoding, filter and compression are checked with the descriptor, but are no matter of CBOR.
+            // Encoding, filter and compression are checked with the descriptor, but are not a matter of CBOR.
             ErrorKind::Encode(EncodeError::Descriptor { error, .. })
                 if ["encoding", "filter", "compression"].contains(&&*error.key) =>
             {

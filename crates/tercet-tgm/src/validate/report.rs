@@ -62,7 +62,7 @@ impl MessageReport {
         report
     }
 
-    /// Adds a part that exceeds a limit: it is not checked, which is no damage.
+    /// Adds a part that exceeds a limit: it is not checked, which is not damage.
     pub(super) fn add_limit(&mut self, limit: LimitExceeded, object: Option<u64>, at: Option<u64>) {
         self.add(Code::LimitExceeded, object, at, format!("not checked: {limit}"));
         self.limit.get_or_insert(limit);

@@ -73,11 +73,11 @@ pub(crate) struct Args {
     /// Prefix of document URLs
     #[arg(long, value_name = "TEXT", default_value = "")]
     url_prefix: String,
-    /// Analyzer of documents and queries: `auto` (language of the first documents), `plain` (tokens of the format), `standard` (no
+    /// Analyzer of documents and queries: `auto` (language of the first documents), `plain` (the tokens of the format specification), `standard` (no
     /// stemming), or a language such as `english` [default: auto; plain with `--profile interop`]
     #[arg(long, visible_alias = "language", value_name = "NAME")]
     analyzer: Option<String>,
-    /// Record the positions of terms: phrase queries need no texts, and the file is larger
+    /// Store the positions of terms: faster phrase queries, larger files
     #[arg(long, conflicts_with = "snippet_only")]
     positions: bool,
     /// Indexing buffer; spills to temporary files beyond this size
@@ -151,16 +151,16 @@ enum OnErrorName {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Files of directories")]
 struct FilterArgs {
-    /// Only files that match, with the rules of .gitignore; repeatable
+    /// Index only files that match, with the rules of .gitignore. Repeatable
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
-    /// No files and directories that match; repeatable
+    /// Skip files and directories that match. Repeatable
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// Also hidden files
+    /// Index hidden files
     #[arg(long)]
     hidden: bool,
-    /// Also files that a .gitignore or .ignore file excludes
+    /// Index files that a .gitignore or .ignore file excludes
     #[arg(long)]
     no_ignore: bool,
 }

@@ -100,14 +100,14 @@ pub(super) fn history(
     source: &str,
     params: impl IntoIterator<Item = (String, String)>,
 ) -> HistoryRow {
-    const MOST: usize = 32;
+    const MAX_PARAMS: usize = 32;
     const BYTES: usize = 256;
     let cut = |text: String| match text.len() {
         0..=BYTES => text,
         _ => format!("{}…", &text[..text.floor_char_boundary(BYTES)]),
     };
     let mut row = HistoryRow::now(op, &cut(source.to_owned()));
-    for (key, value) in params.into_iter().filter(|(_, value)| !value.is_empty()).take(MOST) {
+    for (key, value) in params.into_iter().filter(|(_, value)| !value.is_empty()).take(MAX_PARAMS) {
         row = row.with_param(&cut(key), cut(value));
     }
     row

@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         && path.extension().is_some_and(|extension| !extension.eq_ignore_ascii_case("png"))
     {
         let path = display_path(path);
-        return Err(Failure::request(format!("{path} is no name of a PNG image: it must end in `.png`")));
+        return Err(Failure::request(format!("{path}: not a PNG file name; use the extension `.png`")));
     }
     let output = args.png.as_deref().map(|path| Output::open(path, args.force.force)).transpose()?;
     if let Some(output) = &output {

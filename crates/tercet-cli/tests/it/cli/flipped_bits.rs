@@ -2,6 +2,7 @@
 //! truncated file is an error for every verb.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use tercet::tet::File;
 
@@ -166,9 +167,10 @@ fn no_flipped_bit_changes_what_a_search_finds() {
         let text = ["memory safety without a collector", "safe memory is a matter of types", "a bright lamp"];
         let (text, lang) = (text[number % 3], ["en", "de"][number % 2]);
         let title = ["Desk lamp", "Memory"][number % 2];
-        documents += &format!(
+        let _ = writeln!(
+            documents,
             "{{\"id\":\"d{number}\",\"title\":\"{title}\",\"text\":\"{text} {number}\",\"lang\":\"{lang}\",\
-             \"price\":{},\"tags\":[\"a\",\"t{lang}\"]}}\n",
+             \"price\":{},\"tags\":[\"a\",\"t{lang}\"]}}",
             number * 3
         );
     }

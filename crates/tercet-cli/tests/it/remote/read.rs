@@ -1,5 +1,7 @@
 //! Commands that read.
 
+use std::fmt::Write as _;
+
 use tercet_testkit::server::Fault;
 
 use super::*;
@@ -149,7 +151,7 @@ fn missing_words_of_remote_segments_are_not_corrected() {
     for number in 0..3000u32 {
         let word = |at: u32| format!("{:x}", (number * 4 + at).wrapping_mul(2_654_435_761));
         let text = [word(0), word(1), word(2), word(3)].join(" ");
-        documents += &format!("{{\"id\":\"{number}\",\"text\":\"lantern {text}\"}}\n");
+        let _ = writeln!(documents, "{{\"id\":\"{number}\",\"text\":\"lantern {text}\"}}");
     }
     fixture.dir.write("d.jsonl", documents);
     fixture.ok("tatami index d.jsonl -o d.tatami --analyzer standard");

@@ -383,8 +383,8 @@ fn older_versions_are_not_found() {
         found.iter().map(|hit| (hit["doc_id"].as_str().unwrap(), hit["snippet"].as_str().unwrap())).collect();
     assert_eq!(ids.len(), 2);
     assert!(ids.contains(&("1", "one fox in many words")), "{ids:?}");
-    let said = dir.ok("search all fox").err;
-    assert!(said.contains("1 older version of documents with the same ID not searched"), "{said}");
+    let notes = dir.ok("search all fox").err;
+    assert!(notes.contains("1 older version of documents with the same ID not searched"), "{notes}");
 }
 
 /// The first k of the best k + 1 hits are the best k, also with equal scores.

@@ -29,7 +29,7 @@ pub(super) struct Tree {
 
 #[derive(Clone, Copy, Default)]
 struct Node {
-    /// Left and right. 0 is no node.
+    /// Left and right. 0 is not a node.
     children: [u32; 2],
     symbol: i32,
     is_leaf: bool,

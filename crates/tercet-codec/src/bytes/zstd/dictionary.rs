@@ -196,7 +196,7 @@ const SHORTEST_SAMPLE: usize = 8;
 
 /// Minimum number of samples.
 #[cfg(feature = "zstd")]
-const FEWEST_SAMPLES: usize = 8;
+const MIN_SAMPLES: usize = 8;
 
 /// Trains a dictionary of at most `max_bytes` for payloads like `samples`; `None` if they are too few or too small.
 /// Deterministic.
@@ -211,7 +211,7 @@ pub fn train(samples: &[&[u8]], max_bytes: usize) -> Result<Option<Vec<u8>>, Cod
     // shorter than that. Such samples are useless anyway.
     let samples: Vec<&[u8]> =
         samples.iter().copied().filter(|sample| sample.len() >= SHORTEST_SAMPLE).collect();
-    if samples.len() < FEWEST_SAMPLES {
+    if samples.len() < MIN_SAMPLES {
         return Ok(None);
     }
     let sizes: Vec<usize> = samples.iter().map(|sample| sample.len()).collect();

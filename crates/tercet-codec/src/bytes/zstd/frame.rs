@@ -84,9 +84,9 @@ fn set_window(encoder: &mut CCtx<'_>, log: u32) -> Result<(), CodecError> {
 /// The window log that covers `len` bytes; 0 where that of every level does.
 fn window_log(len: usize) -> u32 {
     // Levels from 1 on have at least this window.
-    const LEAST: usize = 1 << 19;
+    const MIN_BYTES: usize = 1 << 19;
     let covered = len.min(super::MAX_MATCH_DISTANCE).next_power_of_two();
-    if covered <= LEAST { 0 } else { covered.trailing_zeros() }
+    if covered <= MIN_BYTES { 0 } else { covered.trailing_zeros() }
 }
 
 fn compress(encoder: &mut CCtx<'_>, raw: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {

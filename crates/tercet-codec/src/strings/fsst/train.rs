@@ -10,7 +10,7 @@ use super::{MAX_SYMBOL_BYTES, MAX_SYMBOLS, Symbol};
 /// Maximum sample size in bytes.
 const SAMPLE_BYTES: usize = 1 << 15;
 /// Minimum sample size in bytes; in between, a fraction of the input.
-const LEAST_SAMPLE_BYTES: usize = 1 << 13;
+const MIN_SAMPLE_BYTES: usize = 1 << 13;
 const SAMPLED_PART: usize = 16;
 
 /// Long strings are sampled in pieces of this length.
@@ -21,7 +21,7 @@ const ROUNDS: usize = 5;
 const FULL_ROUND: usize = 4;
 
 /// Pieces below this count are ignored.
-const LEAST_COUNT: u64 = 3;
+const MIN_COUNT: u64 = 3;
 
 /// A byte without symbol costs two: even symbols of one byte are worth their code.
 const BYTE_WEIGHT: u64 = 8;
@@ -50,7 +50,7 @@ pub(super) fn symbols<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Vec<Symbol
 /// Pieces from all over the strings; deterministic.
 fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let total: usize = strings.iter().map(|string| string.len()).sum();
-    let most = (total / SAMPLED_PART).clamp(LEAST_SAMPLE_BYTES, SAMPLE_BYTES);
+    let most = (total / SAMPLED_PART).clamp(MIN_SAMPLE_BYTES, SAMPLE_BYTES);
     let one_of = total.div_ceil(most).max(1) as u64;
     let mut left = most;
     let pieces = strings.iter().flat_map(|string| string.chunks(PIECE));
@@ -136,7 +136,7 @@ impl Counts {
         let mut gains = Gains::new(FIRST_SYMBOL + self.met.len());
         for piece in 0..FIRST_SYMBOL + symbols.len() {
             let count = u64::from(self.single[piece]);
-            if count >= LEAST_COUNT {
+            if count >= MIN_COUNT {
                 let symbol = symbol(piece);
                 gains.add(symbol, count * if symbol.len == 1 { BYTE_WEIGHT } else { u64::from(symbol.len) });
             }
@@ -145,7 +145,7 @@ impl Counts {
             let (first, second) = (pair / PIECES, pair % PIECES);
             let count = u64::from(self.pairs[pair]);
             let head = symbol(first);
-            let rare = count < LEAST_COUNT || u64::from(self.single[first]) < LEAST_COUNT;
+            let rare = count < MIN_COUNT || u64::from(self.single[first]) < MIN_COUNT;
             if !rare && usize::from(head.len) < MAX_SYMBOL_BYTES {
                 let joined = join(head, symbol(second));
                 gains.add(joined, count * u64::from(joined.len));

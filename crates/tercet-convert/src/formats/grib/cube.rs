@@ -94,7 +94,7 @@ struct Group {
     name: String,
 }
 
-/// The dimensions before those of the grid with their lengths, the field of each position, the coordinates that are no dimension.
+/// The dimensions before those of the grid with their lengths, the field of each position, the coordinates that are not dimensions.
 type Stacked = (Vec<(String, u64)>, Vec<Option<usize>>, Vec<String>);
 
 /// The axes of a variable.
@@ -377,7 +377,7 @@ impl<'m> Cubes<'m> {
         name
     }
 
-    /// The dimensions of a grid, and the coordinates that are no dimension. They are added with the first field of the grid.
+    /// The dimensions of a grid, and the coordinates that are not dimensions. They are added with the first field of the grid.
     fn grid(&mut self, number: usize) -> (Vec<String>, Vec<String>) {
         if let Some(found) = self.grids.get(&number) {
             return found.clone();

@@ -276,7 +276,7 @@ fn parameter(variable: &Variable, level: LevelKind) -> Result<(&'static Paramete
         }
     }
     let known = "set `GRIB_discipline`, `GRIB_parameterCategory` and `GRIB_parameterNumber`";
-    Err(format!("it is no parameter of the GRIB 2 table by its name; {known}"))
+    Err(format!("it is not a parameter of the GRIB 2 table by its name; {known}"))
 }
 
 /// Keys of coordinates without an axis.
@@ -430,7 +430,7 @@ fn axis(source: &dyn ArraySource, number: usize, role: Role) -> Result<Result<Ax
             if fits {
                 Ok(Axis::Number(integers))
             } else {
-                Err(format!("`{name}` has numbers that are no members"))
+                Err(format!("`{name}` has numbers that are not members"))
             }
         }
         Role::Level(kind) => {
@@ -515,7 +515,7 @@ fn numbers(source: &dyn ArraySource, number: usize) -> Result<Vec<f64>, Error> {
         let name = &source.header().variables[number].name;
         crate::arrays::source::refused(
             source.name(),
-            format!("`{name}` has the value {text}, which is no float64"),
+            format!("`{name}` has the value {text}, which is not a float64"),
         )
     })?;
     Ok(wide.as_chunks::<8>().0.iter().map(|eight| f64::from_le_bytes(*eight)).collect())

@@ -224,7 +224,7 @@ impl<'a> Fields<'a> {
         fill(&start, &extents, &mut bytes)?;
         let mut wide = vec![0; count * 8];
         cast(dtype, DType::F64, &bytes, &mut wide).map_err(|(_, text)| {
-            refused(name, format!("the value {text} of `{}` is no float64", self.variable.name))
+            refused(name, format!("the value {text} of `{}` is not a float64", self.variable.name))
         })?;
         let number = |eight: &[u8; 8]| {
             let value = f64::from_le_bytes(*eight);

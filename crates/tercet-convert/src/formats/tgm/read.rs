@@ -227,7 +227,7 @@ impl Builder<'_> {
                 }
             }
         }
-        // Those that are no keys of their own, and the order of the others.
+        // Those that are not keys of their own, and the order of the others.
         let hidden = typed.iter().filter(|attr| !super::write::is_visible(&attr.name, &[]));
         self.header.attrs.extend(hidden.cloned());
         let order =

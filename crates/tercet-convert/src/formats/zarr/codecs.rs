@@ -407,7 +407,7 @@ fn verified(values: &[u8], computed: u32, stored: [u8; 4]) -> Decode<Vec<u8>> {
 }
 
 fn adler32(bytes: &[u8]) -> u32 {
-    // The sums of so many bytes do not overflow.
+    // Sums over this number of bytes do not overflow.
     let (low, high) = bytes.chunks(5552).fold((1u32, 0u32), |(low, high), part| {
         let (low, high) = part.iter().fold((low, high), |(low, high), byte| {
             let low = low + u32::from(*byte);

@@ -331,7 +331,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// `[low TO high]`, with `{` and `}` without the bound; `*` is no bound.
+    /// `[low TO high]`, with `{` and `}` without the bound; `*` is not a bound.
     fn range(&mut self) -> Result<ValueTest, QueryError> {
         let start = self.at;
         let invalid = || QueryError::new(start, "invalid range: write `[low TO high]`, or `*` for no bound");

@@ -16,7 +16,7 @@ use crate::export::{BLOCK_BYTES, Export};
 use crate::query::resolved::Role;
 
 /// Minimum block size, for any budget.
-const LEAST_BLOCK: u64 = 64 << 10;
+const MIN_BLOCK: u64 = 64 << 10;
 
 /// Writes the selection to a file. Returns the location and the preview.
 pub(crate) fn spill(
@@ -69,7 +69,7 @@ pub(crate) fn plan<'a>(
     dtype: ElementType,
 ) -> Result<Export<'a>, ErrorKind> {
     let (stored, size) = (job.plan.grid.element().size() as u64, dtype.size() as u64);
-    let block = (job.budget / 4).clamp(LEAST_BLOCK, BLOCK_BYTES) * stored / size;
+    let block = (job.budget / 4).clamp(MIN_BLOCK, BLOCK_BYTES) * stored / size;
     let export = job.dataset.plan_export(&job.plan.selection, block, dense.can_split())?;
     Ok(export.with_element_size(dtype.size()))
 }

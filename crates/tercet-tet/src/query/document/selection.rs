@@ -49,7 +49,7 @@ pub(crate) struct AxisObject {
     /// The label of the end, exclusive, instead of `stop`.
     #[serde(default)]
     pub(crate) stop_label: Nullable<String>,
-    /// A single position, whose axis is no dimension of the result. Negative positions count from the end.
+    /// A single position, whose axis is not a dimension of the result. Negative positions count from the end.
     pub(crate) position: Option<Position>,
     /// The first label of a range; by default the first of the axis.
     #[serde(default)]

@@ -51,7 +51,7 @@ pub(in crate::query) fn file() -> File {
 pub(crate) fn query_error(kind: ErrorKind) -> QueryError {
     match kind {
         ErrorKind::Query(error) => *error,
-        other => panic!("{other:?} is no error of a query"),
+        other => panic!("{other:?} is not an error of a query"),
     }
 }
 
