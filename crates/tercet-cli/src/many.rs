@@ -472,8 +472,9 @@ mod tests {
         };
         assert_eq!(find("", false, None), ["a.tgm", "b.tet", "magic"]);
         assert_eq!(find("", false, Some(Format::Tet)), ["b.tet", "magic"]);
-        let all = ["a.tgm", "b.tet", "magic", "deep/d.tatami", "deep/e.tet", "exit code 7"];
+        let all = ["a.tgm", "b.tet", "magic", "deep/d.tatami", "deep/e.tet"];
         assert_eq!(find("", true, None), all);
+        assert_eq!(find("zarr", true, None), ["exit code 7"]);
         assert_eq!(find("deep", false, Some(Format::Tgm)), ["exit code 8"]);
         assert_eq!(find("*.t*", false, None), ["a.tgm", "b.tet", "c.txt"]);
         assert_eq!(find("**/*.tet", false, None), ["b.tet", "deep/e.tet"]);

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use tercet_core::tensor::{AxisSlice, FromVecError, Scalar};
 use tercet_core::{DType, Progress, Selection, Shape, Tensor};
 
-use crate::compute::{Computed, Coordinates, Dim, Execution, Reduced, Request, Select, ValueMode};
+use crate::compute::{
+    Computed, Coordinates, Dim, Execution, Reduced, Request, Select, ValueMode, missing_values,
+};
 use crate::error::{Error, ErrorKind};
 use crate::file::Dataset;
 use crate::query::operation::Kind;
@@ -418,7 +420,8 @@ impl Select<'_> {
     /// Reads the selection, as stored or decoded by the CF conventions, with names.
     pub fn results(&self, decode: bool) -> Result<Results, Error> {
         let tensor = if decode { self.read_decoded()? } else { self.read()? };
-        self.named(ResultValues::Numbers(tensor), decode)
+        let skipped = if decode { missing_values(&tensor) } else { 0 };
+        Ok(Results { skipped, ..self.named(ResultValues::Numbers(tensor), decode)? })
     }
 
     /// The names of a selection, as stored or decoded by the CF conventions, without its values. These are read block by
