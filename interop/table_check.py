@@ -354,7 +354,7 @@ def check_damaged(converter, table):
 
 
 def check_unsupported(converter, table):
-    """All unsupported columns are named, and nothing is written."""
+    """Nested columns become columns or JSON; all unsupported columns are named, and nothing is written."""
     rows = [{"x": row, "y": "t"} for row in range(5)]
     odd = pa.table({
         "fine": pa.array(range(5)), "point": pa.array(rows), "nested": pa.array([[[1]]] * 5),
@@ -362,13 +362,17 @@ def check_unsupported(converter, table):
     })
     path, out = converter.path("odd.parquet"), converter.path("odd.tatami")
     pa.parquet.write_table(odd, path)
-    done = converter.run("convert", path, out, expect=7)
-    named = all(f"`{name}`" in done.stderr for name in ("point", "nested", "map")) and "`fine`" not in done.stderr
-    converter.tally.check("odd.parquet", "columns are named", named and not os.path.exists(out), done.stderr)
-    times = pa.table({"at": pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("ns"))})
+    converter.run("convert", path, out)
+    found = [json.loads(line) for line in converter.run("cat", out).stdout.splitlines()]
+    wanted = [{"fine": row, "point.x": row, "point.y": "t", "nested": [[1]], "map": {"k": 1}} for row in range(5)]
+    converter.tally.check("odd.parquet", "nested columns", found == wanted, found)
+    os.remove(out)
+    day = pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("ns"))
+    times = pa.table({"at": day, "fine": pa.array([1]), "until": day})
     pa.parquet.write_table(times, path, use_deprecated_int96_timestamps=True)
     done = converter.run("convert", path, out, expect=7)
-    converter.tally.check("odd.parquet", "INT96 is named", "`at` (INT96)" in done.stderr, done.stderr)
+    named = all(f"`{name}` (INT96)" in done.stderr for name in ("at", "until")) and "`fine`" not in done.stderr
+    converter.tally.check("odd.parquet", "columns are named", named and not os.path.exists(out), done.stderr)
     lists = pa.table({"l": pa.array([[1], [2]])})
     pa.parquet.write_table(lists, path)
     done = converter.run("convert", path, out, "--profile", "interop", expect=7)

@@ -22,6 +22,11 @@ ENTER, LEAVE, SHOW = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
 SECONDS = 60
 
 
+def default_interrupt():
+    """A process in the background ignores interrupts, and so would the program."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Browser:
     """The program in a terminal of 100 columns and 30 rows."""
 
@@ -31,7 +36,8 @@ class Browser:
         self.before = termios.tcgetattr(self.other)
         environment = {**os.environ, "TERM": "xterm-256color"}
         self.process = subprocess.Popen([tercet, "view", "--tui", path], stdin=self.other, stdout=self.other,
-                                        stderr=self.other, env=environment, start_new_session=True)
+                                        stderr=self.other, env=environment, start_new_session=True,
+                                        preexec_fn=default_interrupt)
         self.seen = b""
 
     def read(self, seconds=0.05):
