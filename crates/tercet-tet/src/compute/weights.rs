@@ -55,6 +55,10 @@ impl Weights {
             Rule::Values(weights) => weights.clone(),
             Rule::Cosine => {
                 let coordinates = select.coordinates(axis)?;
+                let units = coordinates.as_ref().and_then(|found| found.units.as_deref()).unwrap_or_default();
+                if ["radian", "radians", "rad"].contains(&units.trim()) {
+                    return refuse("need coordinates in degrees, but its units are radians");
+                }
                 let Some(CoordinateValues::Numbers(degrees)) = coordinates.map(|found| found.values) else {
                     return refuse("need coordinates in degrees, but it has no numbers as coordinates");
                 };

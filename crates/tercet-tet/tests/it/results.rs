@@ -530,6 +530,16 @@ fn wrong_weights_are_refused() {
     assert!(
         refused(all.mean(["lat"]).window(padded).weights(Weights::cos_latitude("lat"))).contains("windows")
     );
+    // Radians would be taken for small degrees.
+    let mut layout = Layout::new();
+    let lat = layout.dataset("lat", ElementType::F64, [3], [3]).unwrap();
+    layout.dims(lat, ["lat"]).unwrap();
+    layout.attr(lat, "units", "radians").unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(lat, TensorView::from_slice(&[3], &[0.0, 0.2, 0.4]).unwrap()).unwrap();
+    let radians = File::from_bytes("a", writer.finish().unwrap().output).unwrap();
+    let lat = radians.dataset("lat").unwrap().select();
+    assert!(refused(lat.mean(["lat"]).weights(Weights::cos_latitude("lat"))).contains("are radians"));
     // Weights with windows of another axis.
     let window = || Window::rolling("time", 2);
     let plain = numbers(all.mean(["lat"]).window(window()).weights(values(&[1.0; 3])));
