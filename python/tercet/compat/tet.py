@@ -1047,6 +1047,9 @@ class TetFile:
         numbers = self._axes(found, axes, axis)
         if write == TransformWrite.NUMPY and not raw:
             number = self.dataset_names.index(dataset)
+            if found.dtype in _DTYPES and np.dtype(_DTYPES[found.dtype]).kind != "f":
+                # `tercet.open` transforms integers as well; here they are an error, as in the package `tet-py`.
+                raise TetError(f"transform {method!r} needs floats, but {dataset!r} has {np.dtype(_DTYPES[found.dtype])}")
             try:
                 return to_numpy(self._inner.transform(number, self._steps(found, selection), method, numbers, True))
             except _TercetError as error:
