@@ -81,7 +81,7 @@ fn what_cannot_be_drawn_is_an_error() {
 fn a_png_file_ends_in_png() {
     let dir = dir();
     let result = dir.tet("plot a.tet t2m --isel time=0 --png a.jpg");
-    assert!(result.err.contains("must end in `.png`"), "{}", result.err);
+    assert!(result.err.contains("use the extension `.png`"), "{}", result.err);
     assert!(!dir.path("a.jpg").exists());
     dir.ok("plot a.tet t2m --isel time=0 --png a.PNG");
 }

@@ -150,7 +150,9 @@ fn what_grib_cannot_hold_is_refused_with_a_reason() {
         reason(|source| source.header.variables[4].attrs[0].value = AttrData::Text("degC".to_owned()))
             .contains("its units are `degC`; those of Temperature are `K`")
     );
-    assert!(reason(|source| source.header.variables[4].name = "nothing".to_owned()).contains("no parameter"));
+    assert!(
+        reason(|source| source.header.variables[4].name = "nothing".to_owned()).contains("not a parameter")
+    );
     assert!(reason(|source| source.header.variables[4].attrs.clear()).contains("no units"));
     assert!(
         reason(|source| source.header.variables[2].attrs.clear())
